@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+//
+// The only compiler extensions that the project uses, under names of its own.
+#ifndef SL_BASE_COMPILER_H
+#define SL_BASE_COMPILER_H
+
+#define SL_LIKELY(x)       __builtin_expect(!!(x), 1)
+#define SL_UNLIKELY(x)     __builtin_expect(!!(x), 0)
+#define SL_PRINTF(fmt, va) __attribute__((format(printf, fmt, va)))
+#define SL_MUST_CHECK      __attribute__((warn_unused_result))
+#define SL_INLINE          static inline __attribute__((always_inline))
+#define SL_NOINLINE        __attribute__((noinline))
+#define SL_THREAD_LOCAL    _Thread_local
+
+#define SL_MIN(a, b)       ((a) < (b) ? (a) : (b))
+#define SL_MAX(a, b)       ((a) > (b) ? (a) : (b))
+#define SL_COUNT(array)    (sizeof(array) / sizeof((array)[0]))
+
+#endif
