@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+//
+// The table of CPU kernels. It is filled with generic ones and then overwritten by rising level (select.c), once, at device
+// open; compile copies the pointers that it needs into the program. A kernel knows nothing of plans, threads or
+// models: it gets pointers and counts, and computes what its op in plan/ops.def says.
+//
+// The same bits: a kernel's result for a row depends on that row (and the weights) alone, never on how many rows, which
+// range of outputs or which thread; the order of float operations is fixed per level and written at each kernel.
+//
+// Matrix products work on panels: PANEL_ROWS consecutive outputs (weight rows) unpacked into bytes interleaved by row
+// ([k/4][row][4]), so that vector lanes are outputs and no horizontal sum is needed. Every width (1, 2..8, prefill)
+// multiplies from the same panel in the same order, which is why their bits agree.
+#ifndef SL_BACKEND_CPU_KERNELS_H
+#define SL_BACKEND_CPU_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plan/ir.h"
+
+enum { SL_CPU_PANEL_ROWS = 16 }; // outputs of a panel; a range handed to matmul begins at a multiple of it
+
+// out (n_row, n_out) = act (n_row, n_col) * weight (n_out, n_col)^T [+ bias (n_out)] [+ add (n_row, n_out)], in that order.
+typedef struct sl_cpu_matmul {
+    const uint8_t *weight; // rows of w_row_bytes
+    uint64_t w_row_bytes;
+    const uint8_t *act;    // rows of act_stride bytes: ACT16 for block types, F32 for F32, F16 and BF16 weights
+    uint64_t act_stride;
+    float *out;
+    uint64_t out_stride;   // bytes
+    const float *bias;     // or NULL
+    const float *add;      // or NULL; may be the same memory as out
+    uint64_t add_stride;   // bytes
+    uint32_t n_row, n_col, n_out;
+} sl_cpu_matmul;
+
+// Computes outputs [out_begin, out_end) of all rows. scratch: this thread's, 64-byte aligned, matmul_scratch_bytes().
+typedef void sl_cpu_matmul_fn(const sl_cpu_matmul *m, uint32_t out_begin, uint32_t out_end, void *scratch);
+
+// One layer's attention for the rows of a step.
+typedef struct sl_cpu_attend {
+    const float *q;           // (n_row, n_head * head_dim)
+    uint64_t q_stride;        // bytes
+    float *out;               // (n_row, n_head * v_dim)
+    uint64_t out_stride;      // bytes
+    const uint8_t *k, *v;     // the layer's pools
+    uint64_t k_blk_bytes, v_blk_bytes;
+    const int32_t *pos, *slot, *blk_table; // as in sl_step
+    int32_t blk_stride;
+    uint32_t n_head, n_head_kv, head_dim, v_dim, window;
+    float scale, softcap;
+} sl_cpu_attend;
+
+typedef struct sl_cpu_kernels {
+    const char *level; // "generic", "avx2", "avx512"
+    sl_cpu_matmul_fn *matmul[SL_TYPE_ID_COUNT];
+    // Scratch of one thread for matrices of n_col columns and steps of n_row rows.
+    uint64_t (*matmul_scratch_bytes)(sl_type type, uint32_t n_col, uint32_t n_row);
+
+    // Rows. out and in may be the same unless said otherwise.
+    void (*quant)(void *out, const float *in, uint32_t n_col); // out: one ACT16 row
+    void (*norm)(float *out, const float *in, const float *weight, uint32_t n_col, uint32_t group, float eps);
+    void (*glu)(float *out, const float *gate, const float *up, uint32_t n_col, uint8_t act);
+    void (*add)(float *out, const float *a, const float *b, uint32_t n_col);
+    void (*softcap)(float *out, const float *in, uint32_t n_col, float cap);
+    void (*rope)(float *out, const float *in, const float *table, const sl_attr_rope *attr);
+
+    // Writes the K and V of one position (head_dim, v_dim values of each KV head) into its blocks, at index `at` of the block.
+    void (*kv_write[SL_TYPE_ID_COUNT])(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, int is_v);
+    // Attention of query rows [row_begin, row_end), all of one slot with rising positions, for KV head `head_kv` (its
+    // n_head / n_head_kv query heads). By K/V type; K and V of the same type so far.
+    void (*attend[SL_TYPE_ID_COUNT])(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end, uint32_t head_kv, void *scratch);
+    uint64_t (*attend_scratch_bytes)(uint32_t n_head_per_kv, uint32_t head_dim, uint32_t v_dim, uint32_t n_ctx);
+} sl_cpu_kernels;
+
+// The levels, each in its own folder and compiled with its own flags; each overwrites what it has.
+void sl_cpu_kernels_init_generic(sl_cpu_kernels *k);
+void sl_cpu_kernels_init_avx2(sl_cpu_kernels *k);
+void sl_cpu_kernels_init_avx512(sl_cpu_kernels *k);
+
+#endif

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+//
+// The plan: a model as a straight program of fixed-size ops over one workspace. This header is the whole contract between
+// the builders, the passes (rewrite, layout, verify, explain, cost) and the backends.
+//
+// Invariants, checked by verify.c each time a plan is made:
+//  1. An op holds no pointer: value ids, weight ids and small attributes only. A plan can be printed, hashed and compared.
+//  2. A value is written by exactly one op, before any op reads it; it lives in the workspace at [off, off + n_row_max *
+//     row_bytes), 64-byte aligned, and no other value that is live at the same time overlaps it, except that an op's
+//     output may take the place of one of its inputs that dies there where sl_op_may_alias says so.
+//  3. op.barrier is set on the first op that depends on (or would disturb) something written (read) since the last barrier.
+//     Ops between two barriers may run in any order or at once.
+//  4. Nothing depends on the number of rows: rows, positions, slots, block tables come in sl_step at run time.
+#ifndef SL_PLAN_IR_H
+#define SL_PLAN_IR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/type.h"
+
+#define SL_NO_VALUE  ((uint16_t)0xffff)
+#define SL_NO_WEIGHT ((uint16_t)0xffff)
+
+enum {
+    SL_KV_BLK_LEN = 32,    // positions of a KV block
+    SL_ACT_BLK_LEN = 256,  // columns that share a scale in ACT16
+    SL_ACT_SUM_LEN = 16,   // columns that share a sum in ACT16
+    SL_ACT_BASE = 254,     // a 16-bit activation is SL_ACT_BASE * hi + lo
+    SL_WORKSPACE_ALIGN = 64,
+};
+
+typedef enum sl_opcode {
+#define SL_OP(code, name, n_in, n_weight, attrs, fused) SL_OP_##code,
+#include "plan/ops.def"
+#undef SL_OP
+    SL_OP_COUNT
+} sl_opcode;
+
+typedef enum sl_act { SL_ACT_SILU, SL_ACT_GELU_TANH } sl_act;
+
+typedef struct sl_attr_embed { float scale; } sl_attr_embed;
+typedef struct sl_attr_rope_table { uint16_t rope; } sl_attr_rope_table; // index into sl_plan.rope
+// `group` divides the columns: n_embd for a whole row, head_dim for a norm of each head; the weight has `group` elements.
+typedef struct sl_attr_norm { float eps; uint32_t group; } sl_attr_norm;
+// interleaved: pairs (2i, 2i+1); else (i, i + n_rot/2). Columns past n_rot of a head are copied. in[0] = x, in[1] = table.
+typedef struct sl_attr_rope { uint32_t n_head, head_dim, n_rot; uint8_t interleaved; } sl_attr_rope;
+typedef struct sl_attr_kv { uint16_t kv_layer; } sl_attr_kv; // in[0] = k (R, n_head_kv*head_dim), in[1] = v (R, n_head_kv*v_dim)
+// Row at position p sees positions max(0, p + 1 - window) .. p of its own sequence (window 0: all). Query head h uses KV
+// head h / (n_head / n_head_kv). scores = q.k * scale, then softcap * tanh(scores / softcap) if softcap > 0.
+typedef struct sl_attr_attend { uint16_t kv_layer; uint32_t n_head, window; float scale, softcap; } sl_attr_attend;
+typedef struct sl_attr_glu { uint8_t act; } sl_attr_glu; // in[0] = gate, in[1] = up
+typedef struct sl_attr_softcap { float cap; } sl_attr_softcap;
+
+typedef struct sl_op {
+    uint8_t code;    // sl_opcode
+    uint8_t barrier; // all earlier ops must be complete before this one starts
+    int16_t layer;   // for prints; -1 outside the layers
+    uint16_t in[2];  // value ids or SL_NO_VALUE
+    uint16_t out;
+    uint16_t weight[2];
+    union {
+        sl_attr_embed embed;
+        sl_attr_rope_table rope_table;
+        sl_attr_norm norm;
+        sl_attr_rope rope;
+        sl_attr_kv kv;
+        sl_attr_attend attend;
+        sl_attr_glu glu;
+        sl_attr_softcap softcap;
+    } attr;
+} sl_op;
+
+// F32: row-major floats, row_bytes = n_col * 4 rounded up to SL_WORKSPACE_ALIGN.
+// ACT16: activations for integer matrix products. In a row, for n_pad = n_col rounded up to SL_ACT_BLK_LEN:
+//   int8 hi[n_pad], int8 lo[n_pad], float d[n_pad/256], int32 sum[n_pad/16]
+// value ~ d[i/256] * (SL_ACT_BASE * hi[i] + lo[i]); hi, lo in -127..127; columns past n_col are 0;
+// sum[j] = sum over its 16 columns of (SL_ACT_BASE * hi + lo), exact. Non-finite input: d is NaN, hi and lo are 0.
+typedef enum sl_value_kind { SL_VALUE_F32, SL_VALUE_ACT16 } sl_value_kind;
+
+typedef struct sl_value {
+    uint8_t kind;       // sl_value_kind
+    uint8_t logit_rows; // 1: one row for each row that wants logits; 0: one for each row of the step
+    uint32_t n_col;
+    uint64_t row_bytes; // set by layout
+    uint64_t off;       // into the workspace; set by layout
+} sl_value;
+
+typedef struct sl_plan_weight {
+    char name[64];     // as in the file, NUL-terminated
+    uint8_t type;      // sl_type
+    uint32_t n_row;    // outputs; 1 for vectors
+    uint32_t n_col;    // inputs (row length, contiguous)
+    uint32_t source;   // index into the model's tensors
+    uint64_t n_bytes;
+} sl_plan_weight;
+
+// One rotary embedding: angle = pos * inv_freq[i] (in double), cos and sin times mscale.
+typedef struct sl_plan_rope {
+    uint32_t n_rot;
+    uint32_t inv_freq_at; // first of n_rot/2 entries in sl_plan.inv_freq
+    float mscale;
+} sl_plan_rope;
+
+// KV storage of one attention layer. A pool block holds SL_KV_BLK_LEN positions of all KV heads; the order of the bytes in
+// a block is the backend's own. Block b of K is at k_off + b * k_blk_bytes of the KV buffer, likewise V.
+typedef struct sl_plan_kv {
+    uint32_t n_head_kv, head_dim, v_dim, window;
+    uint8_t type_k, type_v; // sl_type: F32, F16 (more to come)
+    uint64_t k_blk_bytes, v_blk_bytes;
+    uint64_t k_off, v_off;
+} sl_plan_kv;
+
+// What a plan is made for. One plan for each width class; they share workspace, KV pool and weights.
+typedef struct sl_plan_shape {
+    uint32_t n_row_max;   // rows of a step
+    uint32_t n_logit_max; // rows that may want logits
+    uint32_t n_ctx;       // positions of a sequence
+    uint32_t n_slot;      // sequences
+    uint32_t n_kv_blk;    // blocks of the pool
+    uint8_t type_k, type_v;
+} sl_plan_shape;
+
+typedef struct sl_plan {
+    sl_plan_shape shape;
+    uint32_t n_vocab;
+    sl_op *op;                // (n_op)          all owned by the plan
+    sl_value *value;          // (n_value)
+    sl_plan_weight *weight;   // (n_weight)
+    sl_plan_rope *rope;       // (n_rope)
+    double *inv_freq;         // (n_inv_freq)
+    sl_plan_kv *kv;           // (n_kv), by kv_layer
+    uint32_t n_op, n_value, n_weight, n_rope, n_inv_freq, n_kv;
+    uint16_t logits;          // the value with the result, F32 (n_logit, n_vocab)
+    uint64_t value_bytes;     // workspace for the values; set by layout
+    uint64_t scratch_off, scratch_bytes; // for the backend's own use inside an op; set by layout
+    uint64_t workspace_bytes; // value_bytes + scratch_bytes, aligned
+    uint64_t kv_bytes;        // of the whole pool
+} sl_plan;
+
+// Step arguments: all that varies. Arrays are borrowed for the duration of the step.
+typedef struct sl_step {
+    int32_t n_row;            // 1 .. n_row_max
+    int32_t n_logit;          // 0 .. n_logit_max
+    const int32_t *token;     // (n_row) in 0 .. n_vocab-1
+    const int32_t *pos;       // (n_row)
+    const int32_t *slot;      // (n_row) row of blk_table
+    const int32_t *logit_row; // (n_logit) rising row indices
+    const int32_t *blk_table; // (n_slot, blk_stride) pool block of logical block pos / SL_KV_BLK_LEN
+    int32_t blk_stride;
+} sl_step;
+
+typedef struct sl_op_info {
+    const char *name;
+    uint8_t n_in, n_weight, fused;
+} sl_op_info;
+extern const sl_op_info sl_op_infos[SL_OP_COUNT];
+
+static inline uint64_t sl_act16_row_bytes(uint32_t n_col) {
+    uint64_t n_pad = ((uint64_t)n_col + SL_ACT_BLK_LEN - 1) / SL_ACT_BLK_LEN * SL_ACT_BLK_LEN;
+    uint64_t n_bytes = 2 * n_pad + n_pad / SL_ACT_BLK_LEN * 4 + n_pad / SL_ACT_SUM_LEN * 4;
+    return (n_bytes + SL_WORKSPACE_ALIGN - 1) / SL_WORKSPACE_ALIGN * SL_WORKSPACE_ALIGN;
+}
+
+#endif
