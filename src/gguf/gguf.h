@@ -17,6 +17,7 @@ typedef enum sl_gguf_kind {
     SL_GGUF_STRING, SL_GGUF_ARRAY, SL_GGUF_U64, SL_GGUF_I64, SL_GGUF_F64,
     SL_GGUF_KIND_COUNT
 } sl_gguf_kind;
+const char *sl_gguf_kind_name(sl_gguf_kind kind); // "u8", "string", ...; "unknown" for other values
 
 typedef struct sl_gguf_kv {
     sl_span key;
