@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * sluice: local inference of large language models, at the speed of the memory bus and with a steady hand.
+ *
+ * The one public header. C99 and C++. A program opens a model (a GGUF file), creates an engine (the model compiled to
+ * a static plan on one backend, with all memory taken), and makes steps: a step is a batch of rows (token, sequence,
+ * position), and gives logits for the rows that want them. Prefill, decode, several users and the checking of drafts are
+ * all the same step with other rows.
+ *
+ * Errors: every function that can fail returns a sluice_status; sluice_last_error() is the reason, one sentence, of the
+ * last failure on the calling thread. Out-parameters are NULL or 0 after a failure. The library never prints, exits, or
+ * reads the environment, except SLUICE_CPU (generic, avx2, avx512: the highest instruction set to use), read when an
+ * engine is created.
+ *
+ * Ownership: what a function named create, open or a `char **` gives you is yours, and goes back by the matching destroy,
+ * close or sluice_free; every other pointer is borrowed, and each declaration says until when.
+ *
+ * Threads: a model is immutable and may be shared. An engine, a sampler and a stream belong to one thread at a time.
+ *
+ * Units are in the names: _bytes, _ms. Shapes are written (rows, columns), row-major. Text is UTF-8 with explicit length
+ * where it may hold any bytes. Structs that you fill begin with a size, set by their _default function.
+ */
+#ifndef SLUICE_H
+#define SLUICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SLUICE_VERSION "0.1.0"
+
+typedef enum sluice_status {
+    SLUICE_OK = 0,
+    SLUICE_BAD_ARG,     /* the caller's mistake: a null handle, an option out of range */
+    SLUICE_NO_MEMORY,   /* an allocation failed, or a request is larger than the machine */
+    SLUICE_IO,          /* a file cannot be opened, read or written */
+    SLUICE_BAD_FILE,    /* a file that breaks its format */
+    SLUICE_UNSUPPORTED, /* well-formed, but an architecture, type or option that sluice lacks; the reason names it */
+    SLUICE_FULL,        /* the context, the KV pool or an output buffer is full */
+    SLUICE_CANCELLED,   /* a callback asked to stop */
+    SLUICE_BAD_INPUT,   /* text, JSON or a template that cannot be used */
+    SLUICE_DEVICE,      /* a device failed or is not there */
+    SLUICE_INTERNAL     /* a bug of sluice, found by a check */
+} sluice_status;
+
+const char *sluice_last_error(void);                   /* never NULL; valid until the thread's next failure */
+const char *sluice_status_name(sluice_status status);  /* static */
+void sluice_free(void *ptr);                           /* what a `char **` parameter gave; NULL is fine */
+
+/* Called while something long goes on: n of total (bytes or tokens). A non-zero result stops it (SLUICE_CANCELLED). */
+typedef int sluice_progress(void *user, uint64_t n, uint64_t total);
+
+/* ---- files: any GGUF file, also of an architecture that sluice cannot run ------------------------------------ */
+
+typedef struct sluice_file sluice_file;
+
+sluice_status sluice_file_open(sluice_file **out, const char *path);
+void sluice_file_close(sluice_file **file); /* and sets *file to NULL; NULL is fine */
+
+/* Everything in the file's header: version, metadata, tensors, split files. As text for people, or as one JSON object.
+ * Arrays longer than max_array elements are cut (0: none are). */
+sluice_status sluice_file_describe(const sluice_file *file, bool json, size_t max_array, char **text);
+
+/* ---- models ------------------------------------------------------------------------------------------------ */
+
+typedef struct sluice_model sluice_model;
+
+typedef struct sluice_model_options {
+    size_t size;
+    bool vocab_only;           /* only tokens and template: tokenize and render work, engines do not */
+    bool header_only;          /* tensor data may be missing from the file: explain works, engines do not */
+    bool check;                /* read all weights once and refuse NaN and infinities */
+    const char *pre;           /* pre-tokenizer to use in place of the file's; NULL = the file's */
+    sluice_progress *progress; /* of reading the file into memory; may be NULL */
+    void *user;
+} sluice_model_options;
+
+typedef struct sluice_model_info {
+    const char *arch, *name;   /* valid as long as the model; name may be "" */
+    const char *type;          /* what most weights are, e.g. "Q4_K" */
+    int32_t n_layer, n_embd, n_head, n_head_kv, n_vocab;
+    int32_t n_ctx_train;       /* positions it was trained for */
+    uint64_t n_params;
+    uint64_t file_bytes, weight_bytes;
+    int32_t bos, eos;          /* -1: none */
+    bool has_tokenizer, has_chat_template, adds_bos;
+} sluice_model_info;
+
+sluice_model_options sluice_model_options_default(void);
+sluice_status sluice_model_open(sluice_model **out, const char *path, const sluice_model_options *options);
+void sluice_model_close(sluice_model **model); /* engines first */
+sluice_status sluice_model_get_info(const sluice_model *model, sluice_model_info *out);
+bool sluice_model_is_stop(const sluice_model *model, int32_t token); /* ends a generation */
+
+/* ---- text -------------------------------------------------------------------------------------------------- */
+
+enum {
+    SLUICE_ADD_BOS = 1,       /* encode: begin and end tokens where the model wants them */
+    SLUICE_PARSE_SPECIAL = 2, /* encode: control tokens written in the text become their ids */
+    SLUICE_SHOW_SPECIAL = 4   /* decode: control tokens print their text */
+};
+
+/* *n gets the number of ids (bytes) there are; at most cap are written, and if cap is smaller the status is SLUICE_FULL
+ * unless cap is 0, which only counts. No byte sequence fails. text may hold NULs and invalid UTF-8. */
+sluice_status sluice_encode(const sluice_model *model, int32_t *ids, size_t cap, size_t *n, const char *text, size_t n_bytes, unsigned flags);
+/* The exact bytes of a sequence of ids (not NUL-terminated). An id out of range is SLUICE_BAD_ARG. */
+sluice_status sluice_decode(const sluice_model *model, char *text, size_t cap, size_t *n, const int32_t *ids, size_t n_ids, unsigned flags);
+
+/* A stream gives the text of one token after another in whole UTF-8 characters. */
+typedef struct sluice_stream sluice_stream;
+sluice_status sluice_stream_create(sluice_stream **out, const sluice_model *model, unsigned flags);
+void sluice_stream_destroy(sluice_stream **stream);
+/* The text that the token completes, perhaps "" (not NUL-terminated); valid until the next call. token = -1: the end; gives
+ * what was held back. */
+sluice_status sluice_stream_push(sluice_stream *stream, int32_t token, const char **text, size_t *n_bytes);
+
+/* The prompt of a conversation by a chat template: the model's own, or `template_text` if it is not NULL (then model may
+ * be NULL). conversation: JSON {"messages": [...], "tools": [...], "add_generation_prompt": true, ...}; further keys are
+ * passed to the template. now_unix: what a template takes for the present time, seconds since 1970 in local time. */
+sluice_status sluice_render(const sluice_model *model, const char *template_text, const char *conversation, int64_t now_unix, char **text);
+
+/* ---- engines ----------------------------------------------------------------------------------------------- */
+
+typedef struct sluice_engine sluice_engine;
+
+typedef struct sluice_engine_options {
+    size_t size;
+    const char *backend;       /* "cpu" (default), "ref" */
+    int32_t n_ctx;             /* positions of a sequence; 0 = what the model was trained for, or 4096 if that is more */
+    int32_t n_seq;             /* sequences that may live at once; default 1 */
+    int32_t n_row_max;         /* rows of a step: the prefill chunk; default 512 */
+    int32_t n_logit_max;       /* rows of a step that may want logits; default 8 */
+    int32_t n_thread;          /* decode; 0 = all processors */
+    int32_t n_thread_prefill;  /* 0 = n_thread */
+    const char *kv_k, *kv_v;   /* "f16" (default) or "f32" */
+    bool wire;                 /* lock weights and workspace into memory as far as the system allows */
+    sluice_progress *progress; /* of reading weights in; may be NULL */
+    void *user;
+} sluice_engine_options;
+
+typedef struct sluice_engine_info {
+    char device[96];
+    int32_t n_ctx, n_seq, n_row_max, n_logit_max, n_thread, n_thread_prefill;
+    uint64_t weight_bytes, kv_bytes, workspace_bytes, other_bytes; /* taken at start */
+    uint64_t wired_bytes;                   /* locked, if asked for */
+    uint64_t token_bytes;                   /* read from memory for one decoded token, without the KV cache */
+    uint64_t kv_position_bytes;             /* KV cache bytes of one position */
+} sluice_engine_info;
+
+typedef struct sluice_engine_stats { /* since creation */
+    uint64_t n_step, n_row;
+    uint64_t n_alloc;                /* allocations inside steps after the first of each width: a bug if not 0 */
+    uint64_t n_minor_fault, n_major_fault; /* page faults of the process during steps, likewise */
+} sluice_engine_stats;
+
+typedef struct sluice_row {
+    int32_t token;
+    int32_t seq;        /* 0 .. n_seq-1 */
+    int32_t pos;        /* the sequence's length so far, then rising by one for each of its rows in the step */
+    bool wants_logits;
+} sluice_row;
+
+sluice_engine_options sluice_engine_options_default(void);
+/* The model must outlive the engine. Takes all memory there will ever be; what does not fit is refused here, in words. */
+sluice_status sluice_engine_create(sluice_engine **out, const sluice_model *model, const sluice_engine_options *options);
+void sluice_engine_destroy(sluice_engine **engine);
+sluice_status sluice_engine_get_info(const sluice_engine *engine, sluice_engine_info *out);
+sluice_status sluice_engine_get_stats(const sluice_engine *engine, sluice_engine_stats *out);
+
+/* The program that an engine of these options would run, with shapes, types, bytes, and what it takes in memory; allocates
+ * nothing of the engine's. */
+sluice_status sluice_explain(const sluice_model *model, const sluice_engine_options *options, bool json, char **text);
+
+/* One step: n_row rows, 1 .. n_row_max. Nothing changes if it fails (a wrong row is SLUICE_BAD_ARG, a full context
+ * SLUICE_FULL). */
+sluice_status sluice_step(sluice_engine *engine, const sluice_row *rows, size_t n_row);
+/* The logits (n_vocab) of the i-th row of the last step that wanted them; valid until the next step; NULL if there is none. */
+const float *sluice_logits(const sluice_engine *engine, size_t i);
+/* Appends n ids to a sequence in chunks of n_row_max; logits of the last one. progress may be NULL; after a cancel the
+ * sequence has its whole chunks. */
+sluice_status sluice_prefill(sluice_engine *engine, int32_t seq, const int32_t *ids, size_t n, sluice_progress *progress, void *user);
+
+int32_t sluice_seq_length(const sluice_engine *engine, int32_t seq);
+/* Forgets positions n .. end. */
+sluice_status sluice_seq_truncate(sluice_engine *engine, int32_t seq, int32_t n);
+/* Makes dst begin with the first n positions of src; shared, not copied. dst must be empty. */
+sluice_status sluice_seq_fork(sluice_engine *engine, int32_t dst, int32_t src, int32_t n);
+
+/* ---- sampling ---------------------------------------------------------------------------------------------- */
+
+/* The order is fixed: bias, then repeat/frequency/presence penalties, then (if temp > 0) top-k, typical, top-p, min-p, temperature,
+ * and one draw by a PCG32 generator: the same token for the same seed on every machine. temp <= 0: the best token, ties
+ * to the lower id. */
+typedef struct sluice_sampler_options {
+    size_t size;
+    float temp;               /* default 0.8 */
+    int32_t top_k;            /* default 40; 0 = off */
+    float top_p;              /* default 0.95; 1 = off */
+    float min_p;              /* default 0.05; 0 = off */
+    float typical_p;          /* default 1 = off */
+    float repeat_penalty;     /* default 1 = off; divides positive logits, multiplies negative ones (CTRL, Keskar 2019) */
+    float frequency_penalty;  /* default 0; times the count of the token (OpenAI) */
+    float presence_penalty;   /* default 0; once if the token occurred */
+    int32_t penalty_window;   /* tokens looked back on; default 64; -1 = all that the sampler can hold (n_ctx) */
+    uint64_t seed;
+    const int32_t *bias_ids;  /* (n_bias) copied */
+    const float *bias;        /* (n_bias) added to the logits */
+    size_t n_bias;
+} sluice_sampler_options;
+
+typedef struct sluice_sampler sluice_sampler;
+sluice_sampler_options sluice_sampler_options_default(void);
+/* n_history: tokens that penalties may look back on. All memory is taken here. */
+sluice_status sluice_sampler_create(sluice_sampler **out, int32_t n_vocab, int32_t n_history, const sluice_sampler_options *options);
+void sluice_sampler_destroy(sluice_sampler **sampler);
+void sluice_sampler_accept(sluice_sampler *sampler, int32_t token); /* of the prompt, or a sampled one, for the penalties */
+/* Chooses a token by logits (n_vocab); does not accept it. SLUICE_BAD_INPUT if they hold a NaN or nothing above -inf. */
+sluice_status sluice_sample(sluice_sampler *sampler, const float *logits, int32_t *token);
+
+/* The k most likely tokens by logits (n), most likely first, with log-probabilities (ties: lower id first). Writes
+ * min(k, n) of each and returns that number. *of gets the log-probability of token `id` (of may be NULL). */
+size_t sluice_top_logprobs(const float *logits, size_t n, size_t k, int32_t *ids, float *logprobs, int32_t id, float *of);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
