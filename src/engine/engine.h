@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+//
+// Who is at which position: sequences, steps, and the memory that they use. The engine owns a device, one program for each
+// width class (1, 2..8, the prefill chunk), the workspace, the KV pool and its tables. After creation it is sealed: a step
+// makes no allocation and no choice but that of the width class.
+#ifndef SL_ENGINE_ENGINE_H
+#define SL_ENGINE_ENGINE_H
+
+#include "backend/backend.h"
+#include "kv/kv.h"
+#include "model/model.h"
+#include "plan/plan.h"
+
+enum { SL_N_WIDTH = 3 }; // width classes
+
+typedef struct sl_engine_options {
+    const sl_backend *backend;
+    const char *cpu_level; // or NULL
+    uint32_t n_ctx, n_seq, n_row_max, n_logit_max; // all > 0
+    int n_thread, n_thread_prefill;
+    sl_type type_k, type_v;
+    bool wire;
+    int (*progress)(void *user, uint64_t n, uint64_t total);
+    void *user;
+} sl_engine_options;
+
+typedef struct sl_row {
+    int32_t token, seq, pos;
+    bool wants_logits;
+} sl_row;
+
+typedef struct sl_engine_memory {
+    uint64_t weight_bytes, kv_bytes, workspace_bytes, other_bytes, wired_bytes;
+} sl_engine_memory;
+
+typedef struct sl_engine_stats {
+    uint64_t n_step, n_row, n_alloc, n_minor_fault, n_major_fault;
+} sl_engine_stats;
+
+typedef struct sl_engine sl_engine;
+
+sl_status sl_engine_create(sl_engine **out, const sl_model *model, const sl_engine_options *options);
+void sl_engine_destroy(sl_engine *engine); // NULL is fine
+sl_status sl_engine_step(sl_engine *engine, const sl_row *rows, size_t n_row);
+const float *sl_engine_logits(const sl_engine *engine, size_t i); // (n_vocab), or NULL
+int32_t sl_engine_seq_length(const sl_engine *engine, int32_t seq);
+sl_status sl_engine_seq_truncate(sl_engine *engine, int32_t seq, int32_t n);
+sl_status sl_engine_seq_fork(sl_engine *engine, int32_t dst, int32_t src, int32_t n);
+void sl_engine_get_memory(const sl_engine *engine, sl_engine_memory *out);
+void sl_engine_get_stats(const sl_engine *engine, sl_engine_stats *out);
+void sl_engine_get_device(const sl_engine *engine, sl_device_info *out);
+const sl_plan *sl_engine_plan(const sl_engine *engine, int width); // of a width class, 0 .. SL_N_WIDTH-1
+
+// The plan of the widest class as text or JSON, with the memory that an engine of these options would take; nothing of an
+// engine is allocated.
+sl_status sl_engine_explain(const sl_model *model, const sl_engine_options *options, bool json, char **text);
+
+#endif
