@@ -16,6 +16,7 @@
 
 typedef struct sl_kv {
     int32_t blk_len, n_blk, n_seq, n_blk_seq; // blocks of the pool, sequences, table entries of a sequence
+    int32_t n_ctx;    // positions that a sequence may have
     int32_t *table;   // (n_seq, n_blk_seq) owned; entries past a sequence's blocks are 0
     int32_t *length;  // (n_seq) owned; positions
     uint32_t *n_ref;  // (n_blk) owned
@@ -34,6 +35,9 @@ void sl_kv_deinit(sl_kv *kv);
 sl_status sl_kv_can_extend(const sl_kv *kv, const int32_t *n_more);
 // Extends; *copy says which block's bytes the caller must copy before it writes (at most one).
 sl_status sl_kv_extend(sl_kv *kv, int32_t seq, int32_t n_more, sl_kv_copy *copy);
+// Takes back an extension of a sequence that had n positions, its copy too: for a step that failed. Several are taken back in
+// the reverse order of their making, with nothing in between.
+void sl_kv_retract(sl_kv *kv, int32_t seq, int32_t n, sl_kv_copy copy);
 void sl_kv_truncate(sl_kv *kv, int32_t seq, int32_t n);
 // dst (empty) begins with the first n positions of src, sharing blocks.
 sl_status sl_kv_fork(sl_kv *kv, int32_t dst, int32_t src, int32_t n);
