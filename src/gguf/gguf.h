@@ -82,11 +82,12 @@ sl_status sl_gguf_prefault(const sl_gguf *gguf, int (*progress)(void *user, uint
 
 // ---- writer ------------------------------------------------------------------------------------------------
 //
-// Add values and tensors, then write once. The file appears whole or not at all.
+// Add values and tensors, then write once. The file appears whole or not at all. Of values with the same key the last
+// one counts. general.alignment is obeyed if set; split.* is not copied, for the file is whole.
 typedef struct sl_gguf_writer sl_gguf_writer;
 sl_status sl_gguf_writer_create(sl_gguf_writer **out);
 void sl_gguf_writer_destroy(sl_gguf_writer *writer);
-sl_status sl_gguf_writer_copy_kv(sl_gguf_writer *writer, const sl_gguf_kv *kv); // replaces one of the same key
+sl_status sl_gguf_writer_copy_kv(sl_gguf_writer *writer, const sl_gguf_kv *kv);
 sl_status sl_gguf_writer_set_u32(sl_gguf_writer *writer, const char *key, uint32_t value);
 sl_status sl_gguf_writer_set_f32(sl_gguf_writer *writer, const char *key, float value);
 sl_status sl_gguf_writer_set_bool(sl_gguf_writer *writer, const char *key, bool value);

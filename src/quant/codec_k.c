@@ -16,9 +16,9 @@ void sl_decode_q2_k(float *out, const void *blocks, size_t n_blk) {
     const sl_blk_q2_k *b = blocks;
     for (size_t i = 0; i < n_blk; i++, b++, out += SL_BLK_K_LEN) {
         float d = sl_f16_to_f32(b->d), dmin = sl_f16_to_f32(b->dmin);
-        for (int l = 0; l < SL_BLK_K_LEN; l++) {
-            float scale = d * (float)(b->scales[l / 16] & 15), min = dmin * (float)(b->scales[l / 16] >> 4);
-            out[l] = scale * (float)two_bits(b->qs, l) - min;
+        for (int j = 0; j < 16; j++) {
+            float scale = d * (float)(b->scales[j] & 15), min = dmin * (float)(b->scales[j] >> 4);
+            for (int l = 16 * j; l < 16 * j + 16; l++) out[l] = scale * (float)two_bits(b->qs, l) - min;
         }
     }
 }
@@ -32,22 +32,20 @@ void sl_decode_q3_k(float *out, const void *blocks, size_t n_blk) {
     const sl_blk_q3_k *b = blocks;
     for (size_t i = 0; i < n_blk; i++, b++, out += SL_BLK_K_LEN) {
         float d = sl_f16_to_f32(b->d);
-        for (int l = 0; l < SL_BLK_K_LEN; l++) {
-            float scale = d * (float)scale_q3(b->scales, l / 16);
-            out[l] = scale * (float)((two_bits(b->qs, l) | one_bit(b->hmask, l) << 2) - 4);
+        for (int j = 0; j < 16; j++) {
+            float scale = d * (float)scale_q3(b->scales, j);
+            for (int l = 16 * j; l < 16 * j + 16; l++)
+                out[l] = scale * (float)((two_bits(b->qs, l) | one_bit(b->hmask, l) << 2) - 4);
         }
     }
 }
 
-// Scale and minimum of sub-block j of q4_K and q5_K.
-static void scale_min(const uint8_t s[12], int j, int *scale, int *min) {
-    if (j < 4) {
-        *scale = s[j] & 63;
-        *min = s[4 + j] & 63;
-    } else {
-        *scale = (s[4 + j] & 15) | s[j - 4] >> 6 << 4;
-        *min = s[4 + j] >> 4 | s[j] >> 6 << 4;
-    }
+// Of sub-block j of q4_K and q5_K.
+static int scale_q4(const uint8_t s[12], int j) {
+    return j < 4 ? s[j] & 63 : (s[4 + j] & 15) | s[j - 4] >> 6 << 4;
+}
+static int min_q4(const uint8_t s[12], int j) {
+    return j < 4 ? s[4 + j] & 63 : s[4 + j] >> 4 | s[j] >> 6 << 4;
 }
 
 // Element i of 256 nibbles, in runs of n bytes that hold 2 n elements.
@@ -57,9 +55,9 @@ void sl_decode_q4_k(float *out, const void *blocks, size_t n_blk) {
     const sl_blk_q4_k *b = blocks;
     for (size_t i = 0; i < n_blk; i++, b++, out += SL_BLK_K_LEN) {
         float d = sl_f16_to_f32(b->d), dmin = sl_f16_to_f32(b->dmin);
-        for (int l = 0, scale, min; l < SL_BLK_K_LEN; l++) {
-            scale_min(b->scales, l / 32, &scale, &min);
-            out[l] = d * (float)scale * (float)nibble(b->qs, l, 32) - dmin * (float)min;
+        for (int j = 0; j < 8; j++) {
+            float scale = d * (float)scale_q4(b->scales, j), min = dmin * (float)min_q4(b->scales, j);
+            for (int l = 32 * j; l < 32 * j + 32; l++) out[l] = scale * (float)nibble(b->qs, l, 32) - min;
         }
     }
 }
@@ -68,10 +66,10 @@ void sl_decode_q5_k(float *out, const void *blocks, size_t n_blk) {
     const sl_blk_q5_k *b = blocks;
     for (size_t i = 0; i < n_blk; i++, b++, out += SL_BLK_K_LEN) {
         float d = sl_f16_to_f32(b->d), dmin = sl_f16_to_f32(b->dmin);
-        for (int l = 0, scale, min; l < SL_BLK_K_LEN; l++) {
-            scale_min(b->scales, l / 32, &scale, &min);
-            int q = nibble(b->qs, l, 32) | one_bit(b->qh, l) << 4;
-            out[l] = d * (float)scale * (float)q - dmin * (float)min;
+        for (int j = 0; j < 8; j++) {
+            float scale = d * (float)scale_q4(b->scales, j), min = dmin * (float)min_q4(b->scales, j);
+            for (int l = 32 * j; l < 32 * j + 32; l++)
+                out[l] = scale * (float)(nibble(b->qs, l, 32) | one_bit(b->qh, l) << 4) - min;
         }
     }
 }
@@ -80,9 +78,10 @@ void sl_decode_q6_k(float *out, const void *blocks, size_t n_blk) {
     const sl_blk_q6_k *b = blocks;
     for (size_t i = 0; i < n_blk; i++, b++, out += SL_BLK_K_LEN) {
         float d = sl_f16_to_f32(b->d);
-        for (int l = 0; l < SL_BLK_K_LEN; l++) {
-            int q = (nibble(b->ql, l, 64) | two_bits(b->qh, l) << 4) - 32;
-            out[l] = d * (float)b->scales[l / 16] * (float)q;
+        for (int j = 0; j < 16; j++) {
+            float scale = d * (float)b->scales[j];
+            for (int l = 16 * j; l < 16 * j + 16; l++)
+                out[l] = scale * (float)((nibble(b->ql, l, 64) | two_bits(b->qh, l) << 4) - 32);
         }
     }
 }
