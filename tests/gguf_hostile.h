@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// GGUF files that broke other readers, and their siblings: how to make each, and what we answer. The same files stand
-// in tests/fuzz/corpus/gguf as seeds.
+// GGUF files that broke other readers, and their siblings: how to make each, and what we answer.
+// The same files stand in tests/fuzz/corpus/gguf as seeds.
 #ifndef SL_TESTS_GGUF_HOSTILE_H
 #define SL_TESTS_GGUF_HOSTILE_H
 
@@ -18,63 +18,93 @@ typedef struct hostile {
 
 // ---- counts and lengths: 64-bit sizes that wrap, or that promise what the file does not hold
 
-MAKE(n_tensors_huge) { put_head(b, 3, 1ull << 60, 0), put_zeros(b, 64); }          // CVE-2024-21836
-MAKE(n_tensors_max) { put_head(b, 3, UINT64_MAX, 0), put_zeros(b, 64); }           // llama.cpp #15711
+// CVE-2024-21836
+MAKE(n_tensors_huge) { put_head(b, 3, 1ull << 60, 0), put_zeros(b, 64); }
+// llama.cpp #15711
+MAKE(n_tensors_max) { put_head(b, 3, UINT64_MAX, 0), put_zeros(b, 64); }
 MAKE(n_tensors_wraps_records) { put_head(b, 3, UINT64_MAX / 33 + 2, 0), put_zeros(b, 64); }
-MAKE(n_kv_huge) { put_head(b, 3, 0, 1ull << 60), put_zeros(b, 64); }               // CVE-2024-23605
+// CVE-2024-23605
+MAKE(n_kv_huge) { put_head(b, 3, 0, 1ull << 60), put_zeros(b, 64); }
 MAKE(n_kv_max) { put_head(b, 3, 0, UINT64_MAX), put_zeros(b, 64); }
-MAKE(n_kv_one_too_many) { put_head(b, 3, 0, 2), put_kv_u32(b, "k", 1); }           // ollama #17042: allocation by claim
-MAKE(key_length_max) { put_head(b, 3, 0, 1), put_u64(b, UINT64_MAX), put_zeros(b, 64); } // CVE-2024-23496
+// ollama #17042: allocation by claim
+MAKE(n_kv_one_too_many) { put_head(b, 3, 0, 2), put_kv_u32(b, "k", 1); }
+// CVE-2024-23496
+MAKE(key_length_max) { put_head(b, 3, 0, 1), put_u64(b, UINT64_MAX), put_zeros(b, 64); }
 MAKE(key_length_65536) { put_head(b, 3, 0, 1), put_u64(b, 65536), put_zeros(b, 64); }
-MAKE(text_length_max) { // CVE-2024-21825
+// CVE-2024-21825
+MAKE(text_length_max) {
     put_head(b, 3, 0, 1), put_kv(b, "k", SL_GGUF_STRING), put_u64(b, UINT64_MAX), put_zeros(b, 64);
 }
-MAKE(text_length_int32) { // CVE-2025-49847: a token of 2^31 bytes
+// CVE-2025-49847: a token of 2^31 bytes
+MAKE(text_length_int32) {
     put_head(b, 3, 0, 1), put_kv_array(b, "tokenizer.ggml.tokens", SL_GGUF_STRING, 1);
     put_u64(b, 1ull << 31), put_zeros(b, 64);
 }
-MAKE(text_past_the_end) { put_head(b, 3, 0, 1), put_kv(b, "k", SL_GGUF_STRING), put_u64(b, 65), put_zeros(b, 64); }
-MAKE(array_wraps) { put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_U32, (1ull << 62) + 1), put_zeros(b, 64); }
-MAKE(array_2_63) { put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_U8, 1ull << 63), put_zeros(b, 64); } // #27188
-MAKE(texts_2_63) { put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_STRING, 1ull << 63), put_zeros(b, 64); }
-MAKE(array_past_the_end) { put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_F64, 9), put_zeros(b, 64); }
-MAKE(texts_past_the_end) { put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_STRING, 9), put_zeros(b, 64); }
-
+MAKE(text_past_the_end) {
+    put_head(b, 3, 0, 1), put_kv(b, "k", SL_GGUF_STRING), put_u64(b, 65), put_zeros(b, 64);
+}
+MAKE(array_wraps) {
+    put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_U32, (1ull << 62) + 1), put_zeros(b, 64);
+}
+// #27188
+MAKE(array_2_63) {
+    put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_U8, 1ull << 63), put_zeros(b, 64);
+}
+MAKE(texts_2_63) {
+    put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_STRING, 1ull << 63), put_zeros(b, 64);
+}
+MAKE(array_past_the_end) {
+    put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_F64, 9), put_zeros(b, 64);
+}
 // ---- shapes
+MAKE(texts_past_the_end) {
+    put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_STRING, 9), put_zeros(b, 64);
+}
 
-static inline void one_tensor(bytes *b, uint32_t n_dims, uint64_t d0, uint64_t d1, uint32_t type, uint64_t off) {
+static inline void one_tensor(bytes *b, uint32_t n_dims, uint64_t d0, uint64_t d1, uint32_t type,
+                              uint64_t off) {
     put_head(b, 3, 1, 0), put_tensor(b, "t", n_dims, d0, d1, type, off), put_data(b, 32, 64);
 }
-MAKE(dims_wrap) { one_tensor(b, 2, 1ull << 63, 2, SL_TYPE_F32, 0); }                          // CVE-2024-21802
+// CVE-2024-21802
+MAKE(dims_wrap) { one_tensor(b, 2, 1ull << 63, 2, SL_TYPE_F32, 0); }
 MAKE(dims_wrap_to_small) { one_tensor(b, 2, (1ull << 32) + 1, (1ull << 32) - 1, SL_TYPE_F32, 0); }
-MAKE(dims_negative) { one_tensor(b, 2, INT64_MAX, 2, SL_TYPE_F32, 0); }                       // #27203
+// #27203
+MAKE(dims_negative) { one_tensor(b, 2, INT64_MAX, 2, SL_TYPE_F32, 0); }
 MAKE(dim_minus_one) { one_tensor(b, 1, UINT64_MAX, 0, TYPE_I8, 0); }
-MAKE(bytes_wrap_to_zero) { one_tensor(b, 1, 1ull << 62, 0, SL_TYPE_F32, 0); }                 // CVE-2026-33298
-MAKE(padding_wraps) { one_tensor(b, 1, UINT64_MAX / 4, 0, SL_TYPE_F32, 0); }                  // #24759
-MAKE(row_bytes_wrap) { one_tensor(b, 1, 5124095576030431008u, 0, SL_TYPE_Q4_0, 0); }          // #27200
-MAKE(dims_larger_than_data) { one_tensor(b, 2, 1024, 1024, SL_TYPE_F16, 0); }                 // CVE-2026-7482
+// CVE-2026-33298
+MAKE(bytes_wrap_to_zero) { one_tensor(b, 1, 1ull << 62, 0, SL_TYPE_F32, 0); }
+// #24759
+MAKE(padding_wraps) { one_tensor(b, 1, UINT64_MAX / 4, 0, SL_TYPE_F32, 0); }
+// #27200
+MAKE(row_bytes_wrap) { one_tensor(b, 1, 5124095576030431008u, 0, SL_TYPE_Q4_0, 0); }
+// CVE-2026-7482
+MAKE(dims_larger_than_data) { one_tensor(b, 2, 1024, 1024, SL_TYPE_F16, 0); }
 MAKE(one_byte_too_large) { one_tensor(b, 1, 65, 0, TYPE_I8, 0); }
 MAKE(dim_zero) { one_tensor(b, 2, 4, 0, SL_TYPE_F32, 0); }
 MAKE(n_dims_zero) { one_tensor(b, 0, 0, 0, SL_TYPE_F32, 0); }
 MAKE(n_dims_5) { one_tensor(b, 5, 1, 1, SL_TYPE_F32, 0); }
-MAKE(n_dims_9) { one_tensor(b, 9, 1, 1, SL_TYPE_F32, 0); }                                    // gguf-tools #25
+// gguf-tools #25
+MAKE(n_dims_9) { one_tensor(b, 9, 1, 1, SL_TYPE_F32, 0); }
 MAKE(n_dims_max) { one_tensor(b, UINT32_MAX, 1, 1, SL_TYPE_F32, 0); }
 MAKE(row_of_part_blocks) { one_tensor(b, 1, 33, 0, SL_TYPE_Q4_0, 0); }
-MAKE(row_of_part_blocks_2d) { one_tensor(b, 2, 16, 2, SL_TYPE_Q4_0, 0); } // whole in sum, but not by row
+// whole in sum, but not by row
+MAKE(row_of_part_blocks_2d) { one_tensor(b, 2, 16, 2, SL_TYPE_Q4_0, 0); }
 MAKE(type_removed) { one_tensor(b, 1, 32, 0, 4, 0); }
 MAKE(type_unknown) { one_tensor(b, 1, 32, 0, 63, 0); }
+// ---- places
 MAKE(type_max) { one_tensor(b, 1, 32, 0, UINT32_MAX, 0); }
 
-// ---- places
-
-MAKE(sum_wraps) { // CVE-2025-53630, CVE-2026-27940: sizes whose sum is small again
+// CVE-2025-53630, CVE-2026-27940: sizes whose sum is small again
+MAKE(sum_wraps) {
     put_head(b, 3, 2, 0);
-    put_tensor(b, "a", 1, 1ull << 63, 0, TYPE_I8, 0), put_tensor(b, "b", 1, (1ull << 63) + 32, 0, TYPE_I8, 0);
+    put_tensor(b, "a", 1, 1ull << 63, 0, TYPE_I8, 0),
+        put_tensor(b, "b", 1, (1ull << 63) + 32, 0, TYPE_I8, 0);
     put_data(b, 32, 64);
 }
 MAKE(offset_unaligned) { one_tensor(b, 1, 4, 0, SL_TYPE_F32, 4); }
 MAKE(offset_wraps) { one_tensor(b, 1, 8, 0, SL_TYPE_F32, UINT64_MAX - 31); }
-MAKE(offset_wraps_to_start) { one_tensor(b, 1, 8, 0, SL_TYPE_F32, UINT64_MAX - 63); } // start + offset < start
+// start + offset < start
+MAKE(offset_wraps_to_start) { one_tensor(b, 1, 8, 0, SL_TYPE_F32, UINT64_MAX - 63); }
 MAKE(offset_past_the_end) { one_tensor(b, 1, 8, 0, SL_TYPE_F32, 64); }
 MAKE(overlap) {
     put_head(b, 3, 2, 0);
@@ -92,18 +122,23 @@ static inline void with_alignment(bytes *b, uint32_t alignment) {
     put_head(b, 3, 1, 1), put_kv_u32(b, "general.alignment", alignment);
     put_tensor(b, "t", 1, 8, 0, SL_TYPE_F32, 0), put_data(b, 32, 64);
 }
-MAKE(alignment_2_31) { with_alignment(b, 1u << 31); } // #24997
+// #24997
+MAKE(alignment_2_31) { with_alignment(b, 1u << 31); }
 MAKE(alignment_131072) { with_alignment(b, 131072); }
 MAKE(alignment_0) { with_alignment(b, 0); }
 MAKE(alignment_4) { with_alignment(b, 4); }
 MAKE(alignment_48) { with_alignment(b, 48); }
-MAKE(alignment_text) { // #26318
+// #26318
+MAKE(alignment_text) {
     put_head(b, 3, 0, 1), put_kv(b, "general.alignment", SL_GGUF_STRING), put_text(b, "32");
 }
-MAKE(alignment_u64) { put_head(b, 3, 0, 1), put_kv(b, "general.alignment", SL_GGUF_U64), put_u64(b, 32); }
-MAKE(alignment_array) { put_head(b, 3, 0, 1), put_kv_array(b, "general.alignment", SL_GGUF_U32, 0); }
-
+MAKE(alignment_u64) {
+    put_head(b, 3, 0, 1), put_kv(b, "general.alignment", SL_GGUF_U64), put_u64(b, 32);
+}
 // ---- names and kinds
+MAKE(alignment_array) {
+    put_head(b, 3, 0, 1), put_kv_array(b, "general.alignment", SL_GGUF_U32, 0);
+}
 
 MAKE(key_empty) { put_head(b, 3, 0, 1), put_kv_u32(b, "", 1), put_zeros(b, 1); }
 MAKE(key_with_zero) {
@@ -113,16 +148,19 @@ MAKE(key_twice) { put_head(b, 3, 0, 2), put_kv_u32(b, "same", 1), put_kv_u32(b, 
 MAKE(key_with_escapes) { put_head(b, 3, 0, 1), put_kv(b, "\033[31mred\n", 99), put_u32(b, 1); }
 MAKE(kind_unknown) { put_head(b, 3, 0, 1), put_kv(b, "k", SL_GGUF_KIND_COUNT), put_zeros(b, 16); }
 MAKE(kind_max) { put_head(b, 3, 0, 1), put_kv(b, "k", UINT32_MAX), put_zeros(b, 16); }
-MAKE(element_kind_unknown) { put_head(b, 3, 0, 1), put_kv_array(b, "k", 77, 1), put_zeros(b, 16); } // #26690
+// #26690
+MAKE(element_kind_unknown) { put_head(b, 3, 0, 1), put_kv_array(b, "k", 77, 1), put_zeros(b, 16); }
 MAKE(array_of_arrays) {
-    put_head(b, 3, 0, 1), put_kv_array(b, "deep", SL_GGUF_ARRAY, 1), put_u32(b, SL_GGUF_U8), put_u64(b, 1), put_u8(b, 1);
+    put_head(b, 3, 0, 1), put_kv_array(b, "deep", SL_GGUF_ARRAY, 1), put_u32(b, SL_GGUF_U8),
+        put_u64(b, 1), put_u8(b, 1);
 }
 MAKE(tensor_name_empty) {
     put_head(b, 3, 1, 0), put_tensor(b, "", 1, 8, 0, SL_TYPE_F32, 0), put_data(b, 32, 64);
 }
 MAKE(tensor_name_65) {
     put_head(b, 3, 1, 0);
-    put_tensor(b, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 1, 8, 0, SL_TYPE_F32, 0);
+    put_tensor(b, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 1, 8, 0,
+               SL_TYPE_F32, 0);
     put_data(b, 32, 64);
 }
 MAKE(tensor_twice) {
@@ -151,8 +189,11 @@ MAKE(split_no_past_count) {
     put_head(b, 3, 0, 2), put_kv(b, "split.no", SL_GGUF_U16), put(b, "\3\0", 2);
     put_kv(b, "split.count", SL_GGUF_U16), put(b, "\3\0", 2);
 }
-MAKE(split_count_text) { put_head(b, 3, 0, 1), put_kv(b, "split.count", SL_GGUF_STRING), put_text(b, "2"); }
+MAKE(split_count_text) {
+    put_head(b, 3, 0, 1), put_kv(b, "split.count", SL_GGUF_STRING), put_text(b, "2");
+}
 
+// clang-format off
 #define CASE(name, status, reason) {#name, make_##name, status, reason}
 static const hostile hostiles[] = {
     CASE(n_tensors_huge, SL_BAD_FILE, "more than fit"),
@@ -231,5 +272,6 @@ static const hostile hostiles[] = {
     CASE(split_no_past_count, SL_BAD_FILE, "'split.no' holds 3; 0 to 2"),
     CASE(split_count_text, SL_BAD_FILE, "'split.count' holds string"),
 };
+// clang-format on
 
 #endif

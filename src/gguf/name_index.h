@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Names -> positions, for the keys and tensors of a file. Sorted by hash and then by name, so that a hostile file
-// full of colliding hashes costs n log n and not n squared. It must not know what it names.
+// Names -> positions, for the keys and tensors of a file. Sorted by hash and then by name, so that
+// a hostile file full of colliding hashes costs n log n and not n squared. It must not know what it
+// names.
 #ifndef SL_GGUF_NAME_INDEX_H
 #define SL_GGUF_NAME_INDEX_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Files of os.h for Linux and macOS: read-only mappings and files that appear whole or not at all. A mapped file that
-// somebody else cuts short while we read it raises SIGBUS; nothing here guards against that.
+// Files of os.h for Linux and macOS: read-only mappings and files that appear whole or not at all.
+// A mapped file that somebody else cuts short while we read it raises SIGBUS; nothing here guards
+// against that.
 #define _GNU_SOURCE // MADV_POPULATE_READ
 #include "os/os.h"
 
@@ -70,9 +71,10 @@ void sl_map_prefault(const sl_map *map, size_t off, size_t n_bytes) {
     for (size_t i = 0, step = sl_page_bytes(); i < n_bytes; i += step) (void)pages[i];
 }
 
-// ---- atomic files ------------------------------------------------------------------------------------------
+// ---- atomic files -------------------------------------------------------------------------------
 
-// Where the new file goes: the target of a link, so that the link stays. Refuses what rename() must not replace.
+// Where the new file goes: the target of a link, so that the link stays. Refuses what rename() must
+// not replace.
 static sl_status choose_target(sl_atomic_file *file, const char *path, mode_t *mode) {
     struct stat st;
     char resolved[PATH_MAX];
@@ -82,7 +84,8 @@ static sl_status choose_target(sl_atomic_file *file, const char *path, mode_t *m
         *mode = st.st_mode & 07777;
         if (realpath(path, resolved)) path = resolved;
     }
-    if (strlen(path) >= sizeof file->path - 32) return SL_FAIL(SL_IO, "the path %.60s... is too long", path);
+    if (strlen(path) >= sizeof file->path - 32)
+        return SL_FAIL(SL_IO, "the path %.60s... is too long", path);
     strcpy(file->path, path);
     return SL_OK;
 }
@@ -94,7 +97,8 @@ sl_status sl_atomic_file_open(sl_atomic_file *out, const char *path) {
     SL_TRY(choose_target(out, path, &mode));
     int fd = -1;
     for (unsigned i = 0; i < 1000 && fd < 0; i++) {
-        snprintf(out->temp_path, sizeof out->temp_path, "%.4060s.tmp-%ld-%u", out->path, (long)getpid(), i);
+        snprintf(out->temp_path, sizeof out->temp_path, "%.4060s.tmp-%ld-%u", out->path,
+                 (long)getpid(), i);
         fd = open(out->temp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd < 0 && errno != EEXIST) break;
     }
@@ -107,7 +111,8 @@ sl_status sl_atomic_file_open(sl_atomic_file *out, const char *path) {
     return SL_FAIL(SL_NO_MEMORY, "out of memory: stream of %s", path);
 }
 
-// The rename itself survives a power cut only once the folder is on disk; some file systems cannot, so no error.
+// The rename itself survives a power cut only once the folder is on disk; some file systems cannot,
+// so no error.
 static void sync_folder(const char *path) {
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%s", path);

@@ -61,7 +61,8 @@ void sl_decode_q8_0(float *out, const void *blocks, size_t n_blk) {
     }
 }
 
-// To the nearest, ties away from zero, as the reference; what is no number becomes 0, so that the cast is defined.
+// To the nearest, ties away from zero, as the reference; what is no number becomes 0, so that the
+// cast is defined.
 static int8_t round_to_i8(float x) {
     float r = roundf(x);
     return r >= -127 && r <= 127 ? (int8_t)r : r > 127 ? 127 : r < -127 ? -127 : 0;
