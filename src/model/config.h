@@ -38,6 +38,8 @@ typedef struct sl_config {
     float final_softcap;        // 0 = none
     uint8_t act;                // sl_act of the gate (plan/ir.h): 0 SiLU, 1 tanh GELU
     bool post_norms;            // norms after attention and feed-forward (gemma)
+    bool qk_norms;              // Q and K are normed per head before the rotation
+    bool qkv_biases;            // Q, K and V must have biases; otherwise they may
     uint32_t n_rope;
     sl_config_rope rope[SL_MAX_ROPES];
     sl_config_layer *layer;     // (n_layer); owned by the model's arena
