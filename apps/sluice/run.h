@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+//
+// What `sluice run` and its chat share: the options, and the report of an answer.
+#ifndef SLUICE_RUN_H
+#define SLUICE_RUN_H
+
+#include "conversation.h"
+#include "generate.h"
+
+typedef struct run_options {
+    const char *prompt, *prompt_path, *system, *tools_path;
+    int32_t n_max, n_top;
+    bool raw, json;
+    float temp, top_p, min_p, typical_p, repeat_penalty, presence_penalty, frequency_penalty;
+    int32_t top_k, penalty_window;
+    int64_t seed;
+    option_list bias;
+} run_options;
+
+int run_create_sampler(sluice_sampler **out, const session *s, const run_options *options);
+void run_print_speed(const session *s, const answer *a); // the one line on stderr
+int run_print_json(const session *s, const run_options *options, const generate_request *request,
+                   const answer *a);
+
+int chat(session *s, const run_options *options); // until the user leaves
+
+#endif

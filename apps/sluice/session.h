@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+//
+// A model and an engine as the command line asks for them: the options that several commands share,
+// and opening by them.
+#ifndef SLUICE_SESSION_H
+#define SLUICE_SESSION_H
+
+#include "options.h"
+
+typedef struct session_options {
+    const char *pre, *backend, *kv;
+    int32_t n_ctx, n_thread, n_thread_prefill, n_chunk;
+    bool check, wire;
+} session_options;
+
+extern const option
+    session_model_options[2]; // groups for a command's table; fields of session_options
+extern const option session_engine_options[7];
+
+typedef struct session {
+    sluice_model *model;
+    sluice_engine *engine; // NULL until session_open_engine
+    sluice_model_info model_info;
+    sluice_engine_info engine_info;
+    double load_ms;
+} session;
+
+typedef enum session_need { SESSION_VOCAB, SESSION_HEADER, SESSION_WEIGHTS } session_need;
+
+// All return APP_OK or have printed what is wrong.
+int session_open_model(session *s, const char *path, const session_options *options,
+                       session_need need);
+int session_open_engine(session *s, const session_options *options, int32_t n_logit_max);
+void session_close(session *s);
+
+sluice_engine_options session_get_engine_options(const session_options *options);
+
+// Token ids of any text; *ids is the caller's to free().
+int session_encode(const session *s, int32_t **ids, size_t *n, const char *bytes, size_t n_bytes,
+                   unsigned flags);
+
+#endif
