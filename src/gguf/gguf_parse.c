@@ -10,6 +10,7 @@
 enum {
     MIN_KV_BYTES = 8 + 1 + 4 + 1,             // key, kind, the smallest value
     MIN_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8, // name, n_dims, one dim, type, offset
+    MAX_RECORDS = 1 << 20, // keys, and tensors, of a file; real ones have some thousands
     MAX_ITEM = 1 << 30, // bytes of a string, elements of an array: far from the end of an int32
 };
 // Of a tensor in its file. A sum of such sizes over the 65535 files of a set cannot overflow.
@@ -215,6 +216,9 @@ static sl_status parse_header(cursor *c, uint32_t *version, uint64_t *n_tensors,
         return SL_FAIL(SL_BAD_FILE,
                        "the header claims %llu keys and %llu tensors, more than fit into the file",
                        (unsigned long long)*n_kv, (unsigned long long)*n_tensors);
+    if (*n_kv > MAX_RECORDS || *n_tensors > MAX_RECORDS)
+        return SL_FAIL(SL_BAD_FILE, "the file has %llu keys and %llu tensors; at most %d are allowed",
+                       (unsigned long long)*n_kv, (unsigned long long)*n_tensors, MAX_RECORDS);
     return SL_OK;
 }
 

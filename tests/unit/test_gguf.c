@@ -260,25 +260,38 @@ TEST(a_failing_allocation_is_reported) {
     }
 }
 
-TEST(many_keys_cost_time_in_proportion) {
-    enum { N = 300000 };
-    size_t n_room = 24 + N * (8 + 8 + 4 + 1), n = 0;
-    uint8_t *data = malloc(n_room);
-    bytes head = {.n = 0};
-    put_head(&head, 3, 0, N);
-    memcpy(data, head.data, n = head.n);
-    for (uint32_t i = 0; i < N; i++) {
+// A file of n keys, each with one byte; freed by the caller.
+static uint8_t *make_many_keys(uint32_t n_keys, size_t *n_bytes) {
+    uint8_t *data = malloc(24 + (size_t)n_keys * (8 + 8 + 4 + 1));
+    bytes part = {.n = 0};
+    put_head(&part, 3, 0, n_keys);
+    memcpy(data, part.data, *n_bytes = part.n);
+    for (uint32_t i = 0; i < n_keys; i++) {
         char key[16];
         snprintf(key, sizeof key, "%08u", i);
-        bytes kv = {.n = 0};
-        put_kv(&kv, key, SL_GGUF_U8), put_u8(&kv, (uint8_t)i);
-        memcpy(data + n, kv.data, kv.n);
-        n += kv.n;
+        part.n = 0;
+        put_kv(&part, key, SL_GGUF_U8), put_u8(&part, (uint8_t)i);
+        memcpy(data + *n_bytes, part.data, part.n);
+        *n_bytes += part.n;
     }
+    return data;
+}
+
+TEST(many_keys_cost_time_in_proportion) {
+    size_t n_bytes;
+    uint8_t *data = make_many_keys(300000, &n_bytes);
     sl_gguf *gguf;
-    REQUIRE_OK(sl_gguf_parse(&gguf, data, n, NULL), sl_error_text());
+    REQUIRE_OK(sl_gguf_parse(&gguf, data, n_bytes, NULL), sl_error_text());
     CHECK_INT(int_of(gguf, "00299999", 0), (uint8_t)299999);
     CHECK(sl_gguf_find(gguf, "00300000") == NULL);
     sl_gguf_close(gguf);
+    free(data);
+}
+
+TEST(too_many_keys_are_refused_although_they_are_there) {
+    size_t n_bytes;
+    uint8_t *data = make_many_keys((1 << 20) + 1, &n_bytes);
+    sl_gguf *gguf;
+    CHECK_REFUSED(sl_gguf_parse(&gguf, data, n_bytes, NULL), "1048577 keys and 0 tensors; at most 1048576");
     free(data);
 }

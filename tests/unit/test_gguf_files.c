@@ -78,6 +78,19 @@ static const char *write_part(const char *name, unsigned no, unsigned count, uns
     return write_file(file, &b);
 }
 
+static int count_progress(void *user, uint64_t n, uint64_t total) {
+    uint64_t *n_seen = user;
+    CHECK(n > *n_seen && n <= total);
+    *n_seen = n;
+    return 0;
+}
+
+static int stop_progress(void *user, uint64_t n, uint64_t total) {
+    (void)user;
+    CHECK(n < total); // it stopped after the first file
+    return 1;
+}
+
 TEST(a_split_set_opens_by_its_first_file) {
     const char *first = write_part("model", 0, 3, 0, 3, 3, "a");
     write_part("model", 1, 3, 1, 3, 3, "b"), write_part("model", 2, 3, 2, 3, 3, "c");
@@ -97,6 +110,10 @@ TEST(a_split_set_opens_by_its_first_file) {
         CHECK_INT(t->data[0], i);
     }
     REQUIRE_OK(sl_gguf_prefault(gguf, NULL, NULL), sl_error_text());
+    uint64_t n_seen = 0;
+    CHECK_INT(sl_gguf_prefault(gguf, count_progress, &n_seen), SL_OK);
+    CHECK_INT(n_seen, sl_gguf_file_bytes(gguf));
+    CHECK_INT(sl_gguf_prefault(gguf, stop_progress, NULL), SL_CANCELLED);
     sl_gguf_close(gguf);
 }
 
