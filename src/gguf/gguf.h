@@ -27,7 +27,7 @@ typedef struct sl_gguf_kv {
     sl_gguf_kind kind;      // SL_GGUF_ARRAY: see elem_kind
     sl_gguf_kind elem_kind; // of an array; else equal to kind
     uint64_t n;             // elements of an array; else 1
-    const uint8_t *data;    // borrowed: little-endian bytes of the file; strings have a length first
+    const uint8_t *data;    // borrowed: its little-endian bytes; a string begins with its length
     size_t n_bytes;         // of data
 } sl_gguf_kv;
 

@@ -217,7 +217,8 @@ static sl_status parse_header(cursor *c, uint32_t *version, uint64_t *n_tensors,
                        "the header claims %llu keys and %llu tensors, more than fit into the file",
                        (unsigned long long)*n_kv, (unsigned long long)*n_tensors);
     if (*n_kv > MAX_RECORDS || *n_tensors > MAX_RECORDS)
-        return SL_FAIL(SL_BAD_FILE, "the file has %llu keys and %llu tensors; at most %d are allowed",
+        return SL_FAIL(SL_BAD_FILE,
+                       "the file has %llu keys and %llu tensors; at most %d are allowed",
                        (unsigned long long)*n_kv, (unsigned long long)*n_tensors, MAX_RECORDS);
     return SL_OK;
 }

