@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# matrix.sh BUILD NAME: the tests once more, built or run in another way. Works in BUILD/matrix/NAME.
+#   asan    gcc with ASan and UBSan, assertions on, warnings are errors; the quick tests
+#   clang   clang, warnings are errors; builds everything and runs the unit tests
+#   tsan    ThreadSanitizer; the thread pool
+#   levels  the tests of bits and logits at each instruction set that this processor has (SLUICE_CPU)
+set -euo pipefail
+source_dir=$(cd "$(dirname "$0")/.." && pwd)
+build=$1
+name=$2
+dir=$build/matrix/$name
+jobs=$(getconf _NPROCESSORS_ONLN)
+
+configure() { cmake -S "$source_dir" -B "$dir" -G Ninja "$@" > /dev/null; }
+build_targets() { ninja -C "$dir" -j "$jobs" --quiet "$@"; }
+run_tests() { ctest --test-dir "$dir" -j "$jobs" --output-on-failure "$@"; }
+
+case $name in
+asan)
+    CC=gcc CXX=g++ configure -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1 -DSLUICE_WERROR=ON -DSLUICE_SANITIZE=address,undefined
+    build_targets
+    run_tests -L '^(unit|kernel|fuzz|fault)$'
+    ;;
+clang)
+    CC=clang CXX=clang++ configure -DCMAKE_BUILD_TYPE=Release -DSLUICE_WERROR=ON
+    build_targets
+    run_tests -L '^unit$'
+    ;;
+tsan)
+    CC=gcc CXX=g++ configure -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1 -DSLUICE_SANITIZE=thread
+    build_targets test_pool
+    run_tests -R '\.test_pool$'
+    ;;
+levels)
+    for level in generic avx2 avx512; do
+        echo "SLUICE_CPU=$level"
+        SLUICE_CPU=$level ctest --test-dir "$build" -j "$jobs" --output-on-failure -L '^(golden|op)$' -R "${SLUICE_LEVEL_TESTS:-.}"
+    done
+    ;;
+*)
+    echo "matrix.sh: there is no $name" >&2
+    exit 2
+    ;;
+esac
