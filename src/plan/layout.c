@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+//
+// Where values live and where barriers stand.
+//
+// Barriers come first, from the data alone: a phase ends where an op needs what its own phase has written. A value then
+// lives from the phase that writes it to the last phase that reads it, whole phases both, so sharing memory never asks for
+// another barrier. Memory is given out best fit, in program order; the result is the same on every run and machine.
+#include "base/size.h"
+#include "plan/plan.h"
+
+enum { NO_PHASE = 0xffffffff };
+
+typedef struct life {
+    uint32_t def, last;    // phases
+    uint32_t n_last;       // ops that read it in the last one
+} life;
+
+typedef struct place { // a taken range of the workspace
+    uint64_t off, end;
+    uint16_t value;
+} place;
+
+typedef struct layout {
+    sl_plan *plan;
+    uint32_t *phase;            // (n_op)
+    life *life;                 // (n_value)
+    uint32_t *kv_write, *kv_read; // (n_kv) last phase that did
+    place *taken;               // (n_value) rising, those still alive
+    uint32_t n_taken;
+} layout;
+
+bool sl_op_may_alias(const sl_op *op, int i) {
+    switch (op->code) {
+    case SL_OP_ADD:
+    case SL_OP_GLU: return true;
+    case SL_OP_ROPE:
+    case SL_OP_SOFTCAP: return i == 0;
+    case SL_OP_MATMUL_ADD: return i == 1;
+    default: return false; // the others read more than the element that they write
+    }
+}
+
+// ---- phases ------------------------------------------------------------------------------------------------
+
+static bool needs_barrier(const layout *l, const sl_op *op, uint32_t phase) {
+    for (int k = 0; k < sl_op_infos[op->code].n_in; k++)
+        if (l->life[op->in[k]].def == phase) return true;
+    if (op->code == SL_OP_ATTEND) return l->kv_write[op->attr.attend.kv_layer] == phase;
+    if (op->code == SL_OP_KV_WRITE)
+        return l->kv_write[op->attr.kv.kv_layer] == phase || l->kv_read[op->attr.kv.kv_layer] == phase;
+    return false;
+}
+
+static void note_read(life *of, uint32_t phase) {
+    of->n_last = of->last == phase ? of->n_last + 1 : 1;
+    of->last = phase;
+}
+
+static void find_phases(layout *l) {
+    sl_plan *p = l->plan;
+    uint32_t phase = 0;
+    for (uint32_t v = 0; v < p->n_value; v++) l->life[v] = (life){NO_PHASE, NO_PHASE, 0};
+    for (uint32_t i = 0; i < p->n_kv; i++) l->kv_write[i] = l->kv_read[i] = NO_PHASE;
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        sl_op *op = &p->op[i];
+        op->barrier = needs_barrier(l, op, phase);
+        phase += op->barrier;
+        l->phase[i] = phase;
+        for (int k = 0; k < sl_op_infos[op->code].n_in; k++)
+            if (k == 0 || op->in[1] != op->in[0]) note_read(&l->life[op->in[k]], phase);
+        if (op->code == SL_OP_ATTEND) l->kv_read[op->attr.attend.kv_layer] = phase;
+        if (op->code == SL_OP_KV_WRITE) l->kv_write[op->attr.kv.kv_layer] = phase;
+        if (op->out != SL_NO_VALUE) l->life[op->out] = (life){phase, phase, 0};
+    }
+    l->life[p->logits].last = NO_PHASE - 1; // the caller reads it after the last op
+}
+
+// ---- workspace ---------------------------------------------------------------------------------------------
+
+static uint64_t row_bytes(const sl_value *v) {
+    if (v->kind == SL_VALUE_ACT16) return sl_act16_row_bytes(v->n_col);
+    return ((uint64_t)v->n_col * 4 + SL_WORKSPACE_ALIGN - 1) / SL_WORKSPACE_ALIGN * SL_WORKSPACE_ALIGN;
+}
+
+static uint64_t value_bytes(const sl_plan *p, const sl_value *v) {
+    // at most 2^20 rows of less than 2^27 bytes
+    return (v->logit_rows ? p->shape.n_logit_max : p->shape.n_row_max) * v->row_bytes;
+}
+
+static void release_before(layout *l, uint32_t phase) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->n_taken; i++)
+        if (l->life[l->taken[i].value].last >= phase) l->taken[n++] = l->taken[i];
+    l->n_taken = n;
+}
+
+// An input whose place the output may take: it dies in this phase and no other op of the phase reads it.
+static uint16_t find_alias(const layout *l, const sl_op *op, uint32_t phase) {
+    const sl_value *value = l->plan->value, *out = &value[op->out];
+    for (int k = 0; k < sl_op_infos[op->code].n_in; k++) {
+        const sl_value *in = &value[op->in[k]];
+        const life *in_life = &l->life[op->in[k]];
+        if (sl_op_may_alias(op, k) && in->kind == out->kind && in->n_col == out->n_col && in->logit_rows == out->logit_rows &&
+            in_life->last == phase && in_life->n_last == 1)
+            return op->in[k];
+    }
+    return SL_NO_VALUE;
+}
+
+static void take_over(layout *l, uint16_t from, uint16_t to) {
+    for (uint32_t i = 0; i < l->n_taken; i++)
+        if (l->taken[i].value == from) l->taken[i].value = to;
+    l->plan->value[to].off = l->plan->value[from].off;
+}
+
+// The smallest gap that holds it, or the end.
+static void take_best(layout *l, uint16_t v) {
+    uint64_t n_bytes = value_bytes(l->plan, &l->plan->value[v]), best = UINT64_MAX, begin = 0, off = 0;
+    uint32_t at = l->n_taken;
+    for (uint32_t i = 0; i < l->n_taken; i++) {
+        uint64_t gap = l->taken[i].off - begin;
+        if (gap >= n_bytes && gap < best) best = gap, off = begin, at = i;
+        begin = l->taken[i].end;
+    }
+    if (best == UINT64_MAX) off = begin;
+    memmove(&l->taken[at + 1], &l->taken[at], (l->n_taken - at) * sizeof *l->taken);
+    l->taken[at] = (place){off, off + n_bytes, v};
+    l->n_taken++;
+    l->plan->value[v].off = off;
+    l->plan->value_bytes = SL_MAX(l->plan->value_bytes, off + n_bytes);
+}
+
+static void place_values(layout *l) {
+    sl_plan *p = l->plan;
+    p->value_bytes = 0;
+    for (uint32_t v = 0; v < p->n_value; v++) p->value[v].row_bytes = row_bytes(&p->value[v]);
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        const sl_op *op = &p->op[i];
+        if (op->out == SL_NO_VALUE) continue;
+        release_before(l, l->phase[i]);
+        uint16_t from = find_alias(l, op, l->phase[i]);
+        if (from != SL_NO_VALUE) take_over(l, from, op->out);
+        else take_best(l, op->out);
+    }
+}
+
+// ---- scratch and KV pool -----------------------------------------------------------------------------------
+
+static sl_status place_scratch(sl_plan *p, sl_plan_supports *supports, void *user) {
+    uint64_t most = 0;
+    for (uint32_t i = 0; supports && i < p->n_op; i++) {
+        uint64_t n_bytes = 0;
+        SL_TRY(supports(user, p, &p->op[i], &n_bytes));
+        most = SL_MAX(most, n_bytes);
+    }
+    p->scratch_off = p->value_bytes; // a sum of rows, so aligned
+    if (sl_size_align(&p->scratch_bytes, most, SL_WORKSPACE_ALIGN) &&
+        sl_size_add(&p->workspace_bytes, p->scratch_off, p->scratch_bytes))
+        return SL_OK;
+    return SL_FAIL(SL_NO_MEMORY, "a workspace of 2^64 bytes or more");
+}
+
+static sl_status place_kv(sl_plan *p) {
+    uint64_t end = 0, n_bytes;
+    for (uint32_t i = 0; i < p->n_kv; i++) {
+        sl_plan_kv *kv = &p->kv[i];
+        uint64_t n_pos = (uint64_t)kv->n_head_kv * SL_KV_BLK_LEN; // times 1024 columns of 4 bytes: far below 2^64
+        kv->k_blk_bytes = n_pos * sl_type_row_bytes(sl_type_find(kv->type_k), kv->head_dim);
+        kv->v_blk_bytes = n_pos * sl_type_row_bytes(sl_type_find(kv->type_v), kv->v_dim);
+        kv->k_off = end;
+        if (!sl_size_mul(&n_bytes, kv->k_blk_bytes, p->shape.n_kv_blk) || !sl_size_add(&end, end, n_bytes)) goto overflow;
+        kv->v_off = end;
+        if (!sl_size_mul(&n_bytes, kv->v_blk_bytes, p->shape.n_kv_blk) || !sl_size_add(&end, end, n_bytes)) goto overflow;
+    }
+    p->kv_bytes = end;
+    return SL_OK;
+overflow:
+    return SL_FAIL(SL_NO_MEMORY, "a KV pool of 2^64 bytes or more");
+}
+
+sl_status sl_plan_layout(sl_plan *plan, sl_plan_supports *supports, void *user) {
+    layout l = {.plan = plan};
+    sl_status status;
+    SL_TRY_OUT(sl_alloc(&l.phase, plan->n_op, sizeof *l.phase, "phases"));
+    SL_TRY_OUT(sl_alloc(&l.life, plan->n_value, sizeof *l.life, "lives of values"));
+    SL_TRY_OUT(sl_alloc(&l.kv_write, plan->n_kv, sizeof *l.kv_write, "kv phases"));
+    SL_TRY_OUT(sl_alloc(&l.kv_read, plan->n_kv, sizeof *l.kv_read, "kv phases"));
+    SL_TRY_OUT(sl_alloc(&l.taken, plan->n_value, sizeof *l.taken, "places"));
+    find_phases(&l);
+    place_values(&l);
+    SL_TRY_OUT(place_scratch(plan, supports, user));
+    status = place_kv(plan);
+out:
+    sl_free(l.phase);
+    sl_free(l.life);
+    sl_free(l.kv_write);
+    sl_free(l.kv_read);
+    sl_free(l.taken);
+    return status;
+}
