@@ -11,6 +11,14 @@
 #define SL_INLINE          static inline __attribute__((always_inline))
 #define SL_NOINLINE        __attribute__((noinline))
 #define SL_THREAD_LOCAL    _Thread_local
+#define SL_PREFETCH(p)     __builtin_prefetch((p), 0, 2) // for reading, into the second-level cache
+
+// Before a small loop of constant length over an array of vectors, so that the array lives in registers.
+#if defined(__clang__)
+#define SL_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define SL_UNROLL _Pragma("GCC unroll 16")
+#endif
 
 #define SL_MIN(a, b)       ((a) < (b) ? (a) : (b))
 #define SL_MAX(a, b)       ((a) > (b) ? (a) : (b))

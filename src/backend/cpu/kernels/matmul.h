@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+//
+// Matrix products: what the levels share. Every level unpacks block weights into the same panel (matmul_unpack.h, compiled
+// once for each level over that level's vectors) and multiplies it with ACT16 rows by a kernel of its own.
+//
+// The order of float operations, of one output and one row, for block types; it is the same on every level and at every
+// width, so all bits are:
+//   acc = 0
+//   for each 256 columns (an ACT16 block with scale da; the last one may be short):
+//       s = 0
+//       for each group g of 32 (or 16) columns, rising:
+//           x = sum over the group of (q - offset) * a          exact, as int32
+//           s = fma(scale[g], (float)x, s)
+//           if the type has minima: s = fma(min[g], (float)(sum of a over the group), s)
+//       acc = fma(da, s, acc)
+//   out = acc [+ bias] [+ add]
+// with a = SL_ACT_BASE * hi + lo, q the unsigned byte of the panel, scale = d * sub-scale and min = -dmin * sub-min (exact
+// products in float: 11 bits times at most 8). A level may compute (float)x as fma(254, (float)xh, (float)xl), with xh and
+// xl the sums over the two planes, offsets included: both are exact in float (bounds below), so it rounds the same.
+//
+// Bounds, with |a| <= 32385, |hi| and |lo| <= 127, at the worst contents (bytes of a panel may be anything):
+//   |x|: Q8_0 32 * 128 * 32385 = 132.7e6; IQ4_NL and IQ4_XS 131.6e6; Q5_1 32.1e6; Q6_K 16 * 32 * 32385 = 16.6e6; the rest
+//   less. Before the offset is taken off: 32 * 255 * 32385 = 264.3e6. All below 2^31.
+//   |xh|, |xl| <= 32 * 255 * 127 + 128 * 4081 = 1.56e6 < 2^24; |sum of a| <= 32 * 32385 = 1.04e6 < 2^24: exact in float.
+#ifndef SL_BACKEND_CPU_MATMUL_H
+#define SL_BACKEND_CPU_MATMUL_H
+
+#include "backend/cpu/kernels/kernels.h"
+
+enum {
+    SL_PANEL_QUADS = SL_ACT_BLK_LEN / 4,  // groups of four columns
+    SL_PANEL_GROUPS = SL_ACT_BLK_LEN / 16, // groups of columns with one scale, at most
+    SL_PANEL_PAIR = 2,                    // panels that are multiplied together
+};
+
+// SL_CPU_PANEL_ROWS outputs times SL_ACT_BLK_LEN columns. Fits the first-level cache, also as a pair.
+typedef struct sl_panel {
+    uint8_t q[SL_PANEL_QUADS][SL_CPU_PANEL_ROWS][4];      // value + offset
+    float scale[SL_PANEL_GROUPS][SL_CPU_PANEL_ROWS];
+    float min[SL_PANEL_GROUPS][SL_CPU_PANEL_ROWS];        // only for types that have minima
+} sl_panel;
+
+// Rows of ACT16, seen at one block of 256 columns.
+typedef struct sl_act_blk {
+    const uint8_t *rows; // first row
+    uint64_t stride;     // bytes
+    uint32_t n_row;
+    uint32_t n_pad;      // columns of a row, with padding
+    uint32_t blk;        // which 256 columns
+    uint32_t n_grp;      // groups of columns in it
+    int32_t offset;      // of the panel's bytes
+} sl_act_blk;
+
+// w: block 0 of the first of SL_CPU_PANEL_ROWS rows; n_blk blocks of each row, together at most SL_ACT_BLK_LEN columns.
+typedef void sl_panel_unpack_fn(sl_panel *out, const uint8_t *w, uint64_t w_row_bytes, uint32_t n_blk);
+// acc (n_row, SL_PANEL_PAIR, SL_CPU_PANEL_ROWS) += these 256 columns; panels past n_panel are left alone.
+typedef void sl_panel_multiply_fn(float *acc, const sl_panel *panel, uint32_t n_panel, const sl_act_blk *act);
+
+// How a level computes a type.
+typedef struct sl_panel_kind {
+    sl_type type;
+    uint8_t grp_len;  // 16 or 32
+    int32_t offset;
+    sl_panel_unpack_fn *unpack;
+    sl_panel_multiply_fn *multiply;
+} sl_panel_kind;
+
+// matmul.c: the walk over panels and blocks of columns.
+void sl_panel_matmul(const sl_panel_kind *kind, const sl_cpu_matmul *m, uint32_t out_begin, uint32_t out_end, void *scratch);
+uint64_t sl_matmul_scratch_bytes(sl_type type, uint32_t n_col, uint32_t n_row);
+
+// One row's block of ACT16 as pointers.
+typedef struct sl_act_row {
+    const int8_t *hi, *lo;
+    const uint8_t *sum; // int32_t[16], 4-byte aligned
+    float d;
+} sl_act_row;
+
+static inline sl_act_row sl_act_row_at(const sl_act_blk *act, uint32_t row) {
+    const uint8_t *p = act->rows + row * act->stride, *tail = p + 2 * (uint64_t)act->n_pad;
+    return (sl_act_row){
+        .hi = (const int8_t *)p + act->blk * SL_ACT_BLK_LEN,
+        .lo = (const int8_t *)p + act->n_pad + act->blk * SL_ACT_BLK_LEN,
+        .d = ((const float *)(const void *)tail)[act->blk],
+        .sum = tail + act->n_pad / SL_ACT_BLK_LEN * 4 + act->blk * (SL_ACT_BLK_LEN / SL_ACT_SUM_LEN) * 4,
+    };
+}
+
+// Fill matmul, matmul_scratch_bytes and quant.
+void sl_cpu_matmul_init_generic(sl_cpu_kernels *k);
+void sl_cpu_matmul_init_avx2(sl_cpu_kernels *k);
+void sl_cpu_matmul_init_avx512(sl_cpu_kernels *k);
+
+#endif
