@@ -18,7 +18,10 @@
 
 #include "plan/ir.h"
 
-enum { SL_CPU_PANEL_ROWS = 16 }; // outputs of a panel; a range handed to matmul begins at a multiple of it
+enum {
+    SL_CPU_PANEL_ROWS = 16,   // outputs of a panel; a range handed to matmul begins at a multiple of it
+    SL_CPU_TILE_QUERIES = 32, // query vectors (rows * heads) that attention takes through a KV block at once
+};
 
 // out (n_row, n_out) = act (n_row, n_col) * weight (n_out, n_col)^T [+ bias (n_out)] [+ add (n_row, n_out)], in that order.
 typedef struct sl_cpu_matmul {
@@ -67,10 +70,12 @@ typedef struct sl_cpu_kernels {
 
     // Writes the K and V of one position (head_dim, v_dim values of each KV head) into its blocks, at index `at` of the block.
     void (*kv_write[SL_TYPE_ID_COUNT])(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, int is_v);
-    // Attention of query rows [row_begin, row_end), all of one slot with rising positions, for KV head `head_kv` (its
-    // n_head / n_head_kv query heads). By K/V type; K and V of the same type so far.
-    void (*attend[SL_TYPE_ID_COUNT])(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end, uint32_t head_kv, void *scratch);
-    uint64_t (*attend_scratch_bytes)(uint32_t n_head_per_kv, uint32_t head_dim, uint32_t v_dim, uint32_t n_ctx);
+    // Attention of query rows [row_begin, row_end), all of one slot at consecutive positions, for query heads [head_begin,
+    // head_end), which share a KV head; (rows * heads) <= SL_CPU_TILE_QUERIES unless it is one row. By K/V type; K and V of the
+    // same type so far. scratch: this thread's, 64-byte aligned, attend_scratch_bytes() of the largest rows * heads.
+    void (*attend[SL_TYPE_ID_COUNT])(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end, uint32_t head_begin,
+                                     uint32_t head_end, void *scratch);
+    uint64_t (*attend_scratch_bytes)(uint32_t n_query, uint32_t v_dim);
 } sl_cpu_kernels;
 
 // The levels, each in its own folder and compiled with its own flags; each overwrites what it has.

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+//
+// Fills the kernel table with this level's kernels: those of this folder and the matrix products.
+#include "backend/cpu/kernels/matmul.h"
+#include "backend/cpu/kernels/tmpl/tmpl.h"
+
+void SL_KERNEL(sl_cpu_kernels_init)(sl_cpu_kernels *k) {
+    k->level = SL_ISA_NAME;
+    k->norm = sl_cpu_norm;
+    k->glu = sl_cpu_glu;
+    k->add = sl_cpu_add;
+    k->softcap = sl_cpu_softcap;
+    k->rope = sl_cpu_rope;
+    k->kv_write[SL_TYPE_F32] = sl_cpu_kv_write_f32;
+    k->kv_write[SL_TYPE_F16] = sl_cpu_kv_write_f16;
+    k->attend[SL_TYPE_F32] = sl_cpu_attend_f32;
+    k->attend[SL_TYPE_F16] = sl_cpu_attend_f16;
+    k->attend_scratch_bytes = sl_cpu_attend_scratch_bytes;
+    SL_KERNEL(sl_cpu_matmul_init)(k);
+}

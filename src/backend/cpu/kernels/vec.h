@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+//
+// Sixteen floats as one value, on every level: one zmm register, two ymm registers, or an array. Kernels written with it
+// have the same lanes and the same order of operations everywhere, so their results have the same bits, with one
+// exception: v16_madd rounds once where there is an FMA instruction (avx2 and avx512 agree) and twice on generic.
+//
+// Only for files that are compiled per level; no function here leaves its file.
+#ifndef SL_BACKEND_CPU_VEC_H
+#define SL_BACKEND_CPU_VEC_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/half.h"
+
+enum { SL_V16 = 16 };
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+
+#include <immintrin.h>
+
+typedef __m512 v16;
+
+SL_INLINE v16 v16_load(const float *p) { return _mm512_loadu_ps(p); }
+SL_INLINE void v16_store(float *p, v16 a) { _mm512_storeu_ps(p, a); }
+SL_INLINE v16 v16_all(float x) { return _mm512_set1_ps(x); }
+SL_INLINE v16 v16_add(v16 a, v16 b) { return _mm512_add_ps(a, b); }
+SL_INLINE v16 v16_sub(v16 a, v16 b) { return _mm512_sub_ps(a, b); }
+SL_INLINE v16 v16_mul(v16 a, v16 b) { return _mm512_mul_ps(a, b); }
+SL_INLINE v16 v16_div(v16 a, v16 b) { return _mm512_div_ps(a, b); }
+SL_INLINE v16 v16_madd(v16 a, v16 b, v16 c) { return _mm512_fmadd_ps(a, b, c); }
+SL_INLINE v16 v16_max(v16 a, v16 b) { return _mm512_max_ps(a, b); }
+SL_INLINE v16 v16_min(v16 a, v16 b) { return _mm512_min_ps(a, b); }
+SL_INLINE v16 v16_pick_less(v16 a, v16 b, v16 yes, v16 no) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
+}
+SL_INLINE v16 v16_abs(v16 a) { return _mm512_abs_ps(a); }
+SL_INLINE v16 v16_load_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)p)); }
+SL_INLINE void v16_store_f16(uint16_t *p, v16 a) { _mm256_storeu_si256((void *)p, _mm512_cvtps_ph(a, 0)); }
+SL_INLINE v16 v16_exp2_of_bits(v16 biased, int shift) {
+    __m512i n = _mm512_sub_epi32(_mm512_castps_si512(biased), _mm512_set1_epi32(0x4b400000));
+    __m512i low = _mm512_srai_epi32(n, 1), part = shift ? _mm512_sub_epi32(n, low) : low;
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(part, _mm512_set1_epi32(127)), 23));
+}
+
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+
+#include <immintrin.h>
+
+typedef struct v16 { __m256 a, b; } v16;
+
+#define SL_V16_BOTH(op) (v16){op(x.a, y.a), op(x.b, y.b)}
+SL_INLINE v16 v16_load(const float *p) { return (v16){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+SL_INLINE void v16_store(float *p, v16 x) { _mm256_storeu_ps(p, x.a), _mm256_storeu_ps(p + 8, x.b); }
+SL_INLINE v16 v16_all(float x) { return (v16){_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+SL_INLINE v16 v16_add(v16 x, v16 y) { return SL_V16_BOTH(_mm256_add_ps); }
+SL_INLINE v16 v16_sub(v16 x, v16 y) { return SL_V16_BOTH(_mm256_sub_ps); }
+SL_INLINE v16 v16_mul(v16 x, v16 y) { return SL_V16_BOTH(_mm256_mul_ps); }
+SL_INLINE v16 v16_div(v16 x, v16 y) { return SL_V16_BOTH(_mm256_div_ps); }
+SL_INLINE v16 v16_max(v16 x, v16 y) { return SL_V16_BOTH(_mm256_max_ps); }
+SL_INLINE v16 v16_min(v16 x, v16 y) { return SL_V16_BOTH(_mm256_min_ps); }
+#undef SL_V16_BOTH
+SL_INLINE v16 v16_madd(v16 x, v16 y, v16 z) {
+    return (v16){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
+}
+SL_INLINE v16 v16_pick_less(v16 x, v16 y, v16 yes, v16 no) {
+    return (v16){_mm256_blendv_ps(no.a, yes.a, _mm256_cmp_ps(x.a, y.a, _CMP_LT_OQ)),
+                 _mm256_blendv_ps(no.b, yes.b, _mm256_cmp_ps(x.b, y.b, _CMP_LT_OQ))};
+}
+SL_INLINE v16 v16_abs(v16 x) {
+    __m256 sign = _mm256_set1_ps(-0.0f);
+    return (v16){_mm256_andnot_ps(sign, x.a), _mm256_andnot_ps(sign, x.b)};
+}
+SL_INLINE v16 v16_load_f16(const uint16_t *p) {
+    return (v16){_mm256_cvtph_ps(_mm_loadu_si128((const void *)p)),
+                 _mm256_cvtph_ps(_mm_loadu_si128((const void *)(p + 8)))};
+}
+SL_INLINE void v16_store_f16(uint16_t *p, v16 x) {
+    _mm_storeu_si128((void *)p, _mm256_cvtps_ph(x.a, 0));
+    _mm_storeu_si128((void *)(p + 8), _mm256_cvtps_ph(x.b, 0));
+}
+SL_INLINE __m256 v16_exp2_half(__m256 biased, int shift) {
+    __m256i n = _mm256_sub_epi32(_mm256_castps_si256(biased), _mm256_set1_epi32(0x4b400000));
+    __m256i low = _mm256_srai_epi32(n, 1), part = shift ? _mm256_sub_epi32(n, low) : low;
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(part, _mm256_set1_epi32(127)), 23));
+}
+SL_INLINE v16 v16_exp2_of_bits(v16 biased, int shift) {
+    return (v16){v16_exp2_half(biased.a, shift), v16_exp2_half(biased.b, shift)};
+}
+
+#else
+
+typedef struct v16 { float f[SL_V16]; } v16;
+
+#define SL_V16_EACH(expr)                                                                          \
+    v16 r;                                                                                         \
+    for (int i = 0; i < SL_V16; i++) r.f[i] = (expr);                                              \
+    return r
+SL_INLINE v16 v16_load(const float *p) { SL_V16_EACH(p[i]); }
+SL_INLINE void v16_store(float *p, v16 x) { memcpy(p, x.f, sizeof x.f); }
+SL_INLINE v16 v16_all(float x) { SL_V16_EACH(x); }
+SL_INLINE v16 v16_add(v16 x, v16 y) { SL_V16_EACH(x.f[i] + y.f[i]); }
+SL_INLINE v16 v16_sub(v16 x, v16 y) { SL_V16_EACH(x.f[i] - y.f[i]); }
+SL_INLINE v16 v16_mul(v16 x, v16 y) { SL_V16_EACH(x.f[i] * y.f[i]); }
+SL_INLINE v16 v16_div(v16 x, v16 y) { SL_V16_EACH(x.f[i] / y.f[i]); }
+SL_INLINE v16 v16_max(v16 x, v16 y) { SL_V16_EACH(x.f[i] > y.f[i] ? x.f[i] : y.f[i]); }
+SL_INLINE v16 v16_min(v16 x, v16 y) { SL_V16_EACH(x.f[i] < y.f[i] ? x.f[i] : y.f[i]); }
+SL_INLINE v16 v16_madd(v16 x, v16 y, v16 z) { SL_V16_EACH(x.f[i] * y.f[i] + z.f[i]); }
+SL_INLINE v16 v16_pick_less(v16 x, v16 y, v16 yes, v16 no) { SL_V16_EACH(x.f[i] < y.f[i] ? yes.f[i] : no.f[i]); }
+SL_INLINE v16 v16_abs(v16 x) { SL_V16_EACH(sl_f32_from_bits(sl_f32_bits(x.f[i]) & 0x7fffffff)); }
+SL_INLINE v16 v16_load_f16(const uint16_t *p) { SL_V16_EACH(sl_f16_to_f32(p[i])); }
+SL_INLINE void v16_store_f16(uint16_t *p, v16 x) {
+    for (int i = 0; i < SL_V16; i++) p[i] = sl_f16_from_f32(x.f[i]);
+}
+SL_INLINE float v16_exp2_one(float biased, int shift) {
+    uint32_t n = sl_f32_bits(biased) - 0x4b400000u;
+    uint32_t low = n >> 1 | (n & 0x80000000u); // an arithmetic shift
+    return sl_f32_from_bits(((shift ? n - low : low) + 127u) << 23);
+}
+SL_INLINE v16 v16_exp2_of_bits(v16 x, int shift) { SL_V16_EACH(v16_exp2_one(x.f[i], shift)); }
+#undef SL_V16_EACH
+
+#endif
+
+// Notes on the above.
+//   max, min: the second operand if either is NaN, as the x86 instructions do.
+//   pick_less: a < b ? yes : no, lane by lane; `no` for NaN.
+//   exp2_of_bits: `biased` = n + 1.5 * 2^23 for an integer n; 2^(n/2) for shift 0 and 2^(n - n/2) for shift 1, whose product
+//   reaches into the subnormals and to infinity.
+
+// The first n < 16 elements; the other lanes are 0.
+SL_INLINE v16 v16_load_part(const float *p, uint32_t n) {
+    float f[SL_V16] = {0};
+    memcpy(f, p, n * sizeof *f);
+    return v16_load(f);
+}
+
+SL_INLINE v16 v16_load_f16_part(const uint16_t *p, uint32_t n) {
+    uint16_t h[SL_V16] = {0};
+    memcpy(h, p, n * sizeof *h);
+    return v16_load_f16(h);
+}
+
+SL_INLINE void v16_store_part(float *p, v16 a, uint32_t n) {
+    float f[SL_V16];
+    v16_store(f, a);
+    memcpy(p, f, n * sizeof *f);
+}
+
+// Lanes in a fixed tree: i with i + 8, then + 4, + 2, + 1.
+SL_INLINE float v16_sum(v16 a) {
+    float f[SL_V16];
+    v16_store(f, a);
+    for (int n = SL_V16 / 2; n > 0; n /= 2)
+        for (int i = 0; i < n; i++) f[i] += f[i + n];
+    return f[0];
+}
+
+SL_INLINE float v16_largest(v16 a) {
+    float f[SL_V16], m;
+    v16_store(f, a);
+    m = f[0];
+    for (int i = 1; i < SL_V16; i++) m = f[i] > m ? f[i] : m;
+    return m;
+}
+
+#endif
