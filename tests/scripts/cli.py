@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of the program share: running it within limits, and the models."""
+import json, os, pathlib, resource, subprocess, unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SLUICE = os.environ.get("SLUICE_BIN", str(ROOT / "build/apps/sluice"))
+TINY = ROOT / "tests/golden/tiny"
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "sluice"
+SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1.gguf"
+SECONDS, MEMORY = 60, 4 << 30  # a sanitizer needs more address space than there is, so there the memory has no limit
+
+
+def limit():
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    if not os.environ.get("SLUICE_TEST_NO_LIMIT"):
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def sluice(*args, stdin=b"", **more):
+    """Runs the program. `stdin` is bytes; more goes to subprocess.run."""
+    more.setdefault("stdout", subprocess.PIPE)
+    more.setdefault("preexec_fn", limit)
+    if isinstance(stdin, str):
+        stdin = stdin.encode()
+    return subprocess.run([SLUICE, *map(str, args)], input=stdin, stderr=subprocess.PIPE, timeout=SECONDS * 2, **more)
+
+
+def model(name):
+    path = pathlib.Path(os.environ.get("SLUICE_MODEL_DIR") or CACHE / "models") / name
+    if not path.is_file():
+        if os.environ.get("SLUICE_TEST_NO_SKIP"):
+            raise AssertionError(f"{path} is not there")
+        raise unittest.SkipTest(f"{path} is not there; tools/fetch_models.py fetches it")
+    return path
+
+
+class Case(unittest.TestCase):
+    def ok(self, done):
+        self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace")[-500:])
+        return done.stdout
+
+    def ok_json(self, done):
+        return json.loads(self.ok(done))
+
+    def refused(self, done, *words, status=1):
+        """One line on stderr that says why, nothing on stdout, and the status."""
+        reason = done.stderr.decode(errors="replace")
+        self.assertEqual(done.returncode, status, f"stderr: {reason[-500:]}")
+        self.assertRegex(reason, r"\Asluice: [^\n]+\n\Z")
+        self.assertFalse(done.stdout, "a refusal prints nothing on standard output")
+        for word in words:
+            self.assertIn(word, reason)
+        return reason
