@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A feature that a file names is honoured or refused, never ignored: a model that runs with a wrong window or scale gives
-// fluent nonsense. This table is the part that refuses: every key of the families (and of their relatives) that changes
-// results, with the value at which it changes nothing. Keys under "attention." and "rope." are refused even when unknown.
+// A feature that a file names is honoured or refused, never ignored: a model that runs with a wrong
+// window or scale gives fluent nonsense. This table is the part that refuses: every key of the
+// families (and of their relatives) that changes results, with the value at which it changes
+// nothing. Keys under "attention." and "rope." are refused even when unknown.
 #include "model/config_part.h"
 
 typedef enum neutral_kind {
@@ -105,19 +106,23 @@ static bool is_neutral(const sl_gguf_kv *kv, neutral_kind neutral) {
     if (neutral == NEVER || kv->elem_kind == SL_GGUF_ARRAY) return false;
     if (kv->elem_kind == SL_GGUF_STRING) {
         sl_span text;
-        return kv->kind == SL_GGUF_STRING && sl_gguf_read_text(kv, &text) == SL_OK && text.n_bytes == 0;
+        return kv->kind == SL_GGUF_STRING && sl_gguf_read_text(kv, &text) == SL_OK &&
+               text.n_bytes == 0;
     }
     for (uint64_t i = 0; i < kv->n; i++) {
         double value = 0;
         bool flag = false;
         sl_status status = kv->elem_kind == SL_GGUF_BOOL ? sl_gguf_read_bool(kv, i, &flag)
                                                          : sl_gguf_read_float(kv, i, &value);
-        if (status != SL_OK || !is_neutral_number(kv->elem_kind == SL_GGUF_BOOL ? flag : value, neutral)) return false;
+        if (status != SL_OK ||
+            !is_neutral_number(kv->elem_kind == SL_GGUF_BOOL ? flag : value, neutral))
+            return false;
     }
     return true;
 }
 
-// An early converter wrote use_parallel_residual = true into every qwen2 file; no Qwen2 has parallel residuals.
+// An early converter wrote use_parallel_residual = true into every qwen2 file; no Qwen2 has
+// parallel residuals.
 static bool is_known_mistake(const sl_keys *keys, sl_span name) {
     return strcmp(keys->arch, "qwen2") == 0 && sl_span_is(name, "use_parallel_residual");
 }
@@ -126,13 +131,17 @@ sl_status sl_config_refuse_keys(const sl_keys *keys) {
     size_t n_arch = strlen(keys->arch);
     for (size_t i = 0; i < sl_gguf_n_kv(keys->gguf); i++) {
         const sl_gguf_kv *kv = sl_gguf_kv_at(keys->gguf, i);
-        if (kv->key.n_bytes <= n_arch + 1 || kv->key.data[n_arch] != '.' || memcmp(kv->key.data, keys->arch, n_arch) != 0)
+        if (kv->key.n_bytes <= n_arch + 1 || kv->key.data[n_arch] != '.' ||
+            memcmp(kv->key.data, keys->arch, n_arch) != 0)
             continue;
         sl_span name = {kv->key.data + n_arch + 1, kv->key.n_bytes - n_arch - 1};
         size_t k = 0;
         while (k < SL_COUNT(known) && !matches(known[k].name, name)) k++;
-        if (k == SL_COUNT(known) || is_neutral(kv, known[k].neutral) || is_known_mistake(keys, name)) continue;
-        return SL_FAIL(SL_UNSUPPORTED, "the model uses '%.*s', which is not supported for the architecture '%s'",
+        if (k == SL_COUNT(known) || is_neutral(kv, known[k].neutral) ||
+            is_known_mistake(keys, name))
+            continue;
+        return SL_FAIL(SL_UNSUPPORTED,
+                       "the model uses '%.*s', which is not supported for the architecture '%s'",
                        (int)SL_MIN(kv->key.n_bytes, 128), kv->key.data, keys->arch);
     }
     return SL_OK;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// An open model: file, config, weights, vocabulary. Immutable after open and shareable between threads. Knows nothing of
-// plans or backends.
+// An open model: file, config, weights, vocabulary. Immutable after open and shareable between
+// threads. Knows nothing of plans or backends.
 #ifndef SL_MODEL_MODEL_H
 #define SL_MODEL_MODEL_H
 

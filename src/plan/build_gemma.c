@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Gemma 2 and 3: as llama, with a norm after each block too, before it is added. Scaled embeddings, soft caps, windows and
-// the two rotary bases are data.
+// Gemma 2 and 3: as llama, with a norm after each block too, before it is added. Scaled embeddings,
+// soft caps, windows and the two rotary bases are data.
 #include "plan/build_common.h"
 
 void sl_build_gemma(sl_build *b) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Llama and its relatives (llama, mistral, smollm, qwen2, qwen3): norm, attend, add; norm, feed forward, add. Biases,
-// norms of Q and K, windows and layers without rotation are data.
+// Llama and its relatives (llama, mistral, smollm, qwen2, qwen3): norm, attend, add; norm, feed
+// forward, add. Biases, norms of Q and K, windows and layers without rotation are data.
 #include "plan/build_common.h"
 
 void sl_build_llama(sl_build *b) {

@@ -2,17 +2,18 @@
 //
 // Where values live and where barriers stand.
 //
-// Barriers come first, from the data alone: a phase ends where an op needs what its own phase has written. A value then
-// lives from the phase that writes it to the last phase that reads it, whole phases both, so sharing memory never asks for
-// another barrier. Memory is given out best fit, in program order; the result is the same on every run and machine.
+// Barriers come first, from the data alone: a phase ends where an op needs what its own phase has
+// written. A value then lives from the phase that writes it to the last phase that reads it, whole
+// phases both, so sharing memory never asks for another barrier. Memory is given out best fit, in
+// program order; the result is the same on every run and machine.
 #include "base/size.h"
 #include "plan/plan.h"
 
 enum { NO_PHASE = 0xffffffff };
 
 typedef struct life {
-    uint32_t def, last;    // phases
-    uint32_t n_last;       // ops that read it in the last one
+    uint32_t def, last; // phases
+    uint32_t n_last;    // ops that read it in the last one
 } life;
 
 typedef struct place { // a taken range of the workspace
@@ -22,10 +23,10 @@ typedef struct place { // a taken range of the workspace
 
 typedef struct layout {
     sl_plan *plan;
-    uint32_t *phase;            // (n_op)
-    life *life;                 // (n_value)
+    uint32_t *phase;              // (n_op)
+    life *life;                   // (n_value)
     uint32_t *kv_write, *kv_read; // (n_kv) last phase that did
-    place *taken;               // (n_value) rising, those still alive
+    place *taken;                 // (n_value) rising, those still alive
     uint32_t n_taken;
 } layout;
 
@@ -40,14 +41,16 @@ bool sl_op_may_alias(const sl_op *op, int i) {
     }
 }
 
-// ---- phases ------------------------------------------------------------------------------------------------
+// ---- phases
+// ------------------------------------------------------------------------------------------------
 
 static bool needs_barrier(const layout *l, const sl_op *op, uint32_t phase) {
     for (int k = 0; k < sl_op_infos[op->code].n_in; k++)
         if (l->life[op->in[k]].def == phase) return true;
     if (op->code == SL_OP_ATTEND) return l->kv_write[op->attr.attend.kv_layer] == phase;
     if (op->code == SL_OP_KV_WRITE)
-        return l->kv_write[op->attr.kv.kv_layer] == phase || l->kv_read[op->attr.kv.kv_layer] == phase;
+        return l->kv_write[op->attr.kv.kv_layer] == phase ||
+               l->kv_read[op->attr.kv.kv_layer] == phase;
     return false;
 }
 
@@ -75,11 +78,13 @@ static void find_phases(layout *l) {
     l->life[p->logits].last = NO_PHASE - 1; // the caller reads it after the last op
 }
 
-// ---- workspace ---------------------------------------------------------------------------------------------
+// ---- workspace
+// ---------------------------------------------------------------------------------------------
 
 static uint64_t row_bytes(const sl_value *v) {
     if (v->kind == SL_VALUE_ACT16) return sl_act16_row_bytes(v->n_col);
-    return ((uint64_t)v->n_col * 4 + SL_WORKSPACE_ALIGN - 1) / SL_WORKSPACE_ALIGN * SL_WORKSPACE_ALIGN;
+    return ((uint64_t)v->n_col * 4 + SL_WORKSPACE_ALIGN - 1) / SL_WORKSPACE_ALIGN *
+           SL_WORKSPACE_ALIGN;
 }
 
 static uint64_t value_bytes(const sl_plan *p, const sl_value *v) {
@@ -94,14 +99,15 @@ static void release_before(layout *l, uint32_t phase) {
     l->n_taken = n;
 }
 
-// An input whose place the output may take: it dies in this phase and no other op of the phase reads it.
+// An input whose place the output may take: it dies in this phase and no other op of the phase
+// reads it.
 static uint16_t find_alias(const layout *l, const sl_op *op, uint32_t phase) {
     const sl_value *value = l->plan->value, *out = &value[op->out];
     for (int k = 0; k < sl_op_infos[op->code].n_in; k++) {
         const sl_value *in = &value[op->in[k]];
         const life *in_life = &l->life[op->in[k]];
-        if (sl_op_may_alias(op, k) && in->kind == out->kind && in->n_col == out->n_col && in->logit_rows == out->logit_rows &&
-            in_life->last == phase && in_life->n_last == 1)
+        if (sl_op_may_alias(op, k) && in->kind == out->kind && in->n_col == out->n_col &&
+            in->logit_rows == out->logit_rows && in_life->last == phase && in_life->n_last == 1)
             return op->in[k];
     }
     return SL_NO_VALUE;
@@ -115,7 +121,8 @@ static void take_over(layout *l, uint16_t from, uint16_t to) {
 
 // The smallest gap that holds it, or the end.
 static void take_best(layout *l, uint16_t v) {
-    uint64_t n_bytes = value_bytes(l->plan, &l->plan->value[v]), best = UINT64_MAX, begin = 0, off = 0;
+    uint64_t n_bytes = value_bytes(l->plan, &l->plan->value[v]), best = UINT64_MAX, begin = 0,
+             off = 0;
     uint32_t at = l->n_taken;
     for (uint32_t i = 0; i < l->n_taken; i++) {
         uint64_t gap = l->taken[i].off - begin;
@@ -139,12 +146,15 @@ static void place_values(layout *l) {
         if (op->out == SL_NO_VALUE) continue;
         release_before(l, l->phase[i]);
         uint16_t from = find_alias(l, op, l->phase[i]);
-        if (from != SL_NO_VALUE) take_over(l, from, op->out);
-        else take_best(l, op->out);
+        if (from != SL_NO_VALUE)
+            take_over(l, from, op->out);
+        else
+            take_best(l, op->out);
     }
 }
 
-// ---- scratch and KV pool -----------------------------------------------------------------------------------
+// ---- scratch and KV pool
+// -----------------------------------------------------------------------------------
 
 static sl_status place_scratch(sl_plan *p, sl_plan_supports *supports, void *user) {
     uint64_t most = 0;
@@ -164,13 +174,18 @@ static sl_status place_kv(sl_plan *p) {
     uint64_t end = 0, n_bytes;
     for (uint32_t i = 0; i < p->n_kv; i++) {
         sl_plan_kv *kv = &p->kv[i];
-        uint64_t n_pos = (uint64_t)kv->n_head_kv * SL_KV_BLK_LEN; // times 1024 columns of 4 bytes: far below 2^64
+        uint64_t n_pos = (uint64_t)kv->n_head_kv *
+                         SL_KV_BLK_LEN; // times 1024 columns of 4 bytes: far below 2^64
         kv->k_blk_bytes = n_pos * sl_type_row_bytes(sl_type_find(kv->type_k), kv->head_dim);
         kv->v_blk_bytes = n_pos * sl_type_row_bytes(sl_type_find(kv->type_v), kv->v_dim);
         kv->k_off = end;
-        if (!sl_size_mul(&n_bytes, kv->k_blk_bytes, p->shape.n_kv_blk) || !sl_size_add(&end, end, n_bytes)) goto overflow;
+        if (!sl_size_mul(&n_bytes, kv->k_blk_bytes, p->shape.n_kv_blk) ||
+            !sl_size_add(&end, end, n_bytes))
+            goto overflow;
         kv->v_off = end;
-        if (!sl_size_mul(&n_bytes, kv->v_blk_bytes, p->shape.n_kv_blk) || !sl_size_add(&end, end, n_bytes)) goto overflow;
+        if (!sl_size_mul(&n_bytes, kv->v_blk_bytes, p->shape.n_kv_blk) ||
+            !sl_size_add(&end, end, n_bytes))
+            goto overflow;
     }
     p->kv_bytes = end;
     return SL_OK;

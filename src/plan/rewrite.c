@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Rewrites that a backend asks for. They change which op does a thing, never what is computed: after them each value is
-// still written once, before it is read, and values are numbered anew in the order in which they are written.
+// Rewrites that a backend asks for. They change which op does a thing, never what is computed:
+// after them each value is still written once, before it is read, and values are numbered anew in
+// the order in which they are written.
 #include "plan/plan.h"
 
 typedef struct rewriter {
     sl_plan *plan;
-    sl_op *op;           // the new program, (n_op); owned until it replaces the old one
+    sl_op *op; // the new program, (n_op); owned until it replaces the old one
     uint32_t n_op;
     uint32_t *n_reader;  // (n_value) of the old program: ops that read it
     uint32_t *n_quant;   // (n_value) of those, products with a quantised matrix
@@ -14,7 +15,9 @@ typedef struct rewriter {
     uint16_t *quantised; // (n_value) its 16-bit version, or SL_NO_VALUE
 } rewriter;
 
-static bool is_matmul(const sl_op *op) { return op->code == SL_OP_MATMUL || op->code == SL_OP_MATMUL_ADD; }
+static bool is_matmul(const sl_op *op) {
+    return op->code == SL_OP_MATMUL || op->code == SL_OP_MATMUL_ADD;
+}
 
 static bool reads_quantised_matrix(const sl_plan *p, const sl_op *op) {
     return is_matmul(op) && sl_type_find(p->weight[op->weight[0]].type)->blk_len > 1;
@@ -47,7 +50,9 @@ static sl_status init(rewriter *r, sl_plan *p) {
     return SL_OK;
 }
 
-static void emit(rewriter *r, sl_op op) { r->op[r->n_op++] = op; }
+static void emit(rewriter *r, sl_op op) {
+    r->op[r->n_op++] = op;
+}
 
 static void replace_program(rewriter *r) {
     sl_free(r->plan->op);
@@ -56,19 +61,24 @@ static void replace_program(rewriter *r) {
     r->op = NULL;
 }
 
-// ---- SL_FUSE_ACT16 -----------------------------------------------------------------------------------------
+// ---- SL_FUSE_ACT16
+// -----------------------------------------------------------------------------------------
 
 // The 16-bit version of value v, made by a QUANT before its first reader.
 static sl_status quantise(rewriter *r, uint16_t v, int16_t layer, uint16_t *out) {
     sl_plan *p = r->plan;
     if (p->value[v].kind == SL_VALUE_ACT16) return *out = v, SL_OK;
     if (r->quantised[v] == SL_NO_VALUE) {
-        if (p->n_value + 1 >= SL_NO_VALUE) return SL_FAIL(SL_UNSUPPORTED, "the model needs more than %d values", SL_NO_VALUE);
+        if (p->n_value + 1 >= SL_NO_VALUE)
+            return SL_FAIL(SL_UNSUPPORTED, "the model needs more than %d values", SL_NO_VALUE);
         SL_TRY(sl_realloc(&p->value, p->n_value, p->n_value + 1, sizeof *p->value, "values"));
         r->quantised[v] = (uint16_t)p->n_value++;
         p->value[r->quantised[v]] = p->value[v];
         p->value[r->quantised[v]].kind = SL_VALUE_ACT16;
-        emit(r, (sl_op){.code = SL_OP_QUANT, .layer = layer, .in = {v, SL_NO_VALUE}, .out = r->quantised[v],
+        emit(r, (sl_op){.code = SL_OP_QUANT,
+                        .layer = layer,
+                        .in = {v, SL_NO_VALUE},
+                        .out = r->quantised[v],
                         .weight = {SL_NO_WEIGHT, SL_NO_WEIGHT}});
     }
     return *out = r->quantised[v], SL_OK;
@@ -89,12 +99,14 @@ static sl_status fuse_act16(rewriter *r) {
     return SL_OK;
 }
 
-// ---- SL_FUSE_MATMUL_ADD ------------------------------------------------------------------------------------
+// ---- SL_FUSE_MATMUL_ADD
+// ------------------------------------------------------------------------------------
 
 // Which input of an ADD is a product that nothing else reads? -1: none.
 static int find_product(const rewriter *r, const sl_op *add) {
     for (int k = 0; k < 2; k++)
-        if (r->n_reader[add->in[k]] == 1 && r->plan->op[r->def[add->in[k]]].code == SL_OP_MATMUL) return k;
+        if (r->n_reader[add->in[k]] == 1 && r->plan->op[r->def[add->in[k]]].code == SL_OP_MATMUL)
+            return k;
     return -1;
 }
 
@@ -118,7 +130,8 @@ static void fuse_matmul_add(rewriter *r) {
         if (p->op[i].code != SL_OP_COUNT) emit(r, p->op[i]);
 }
 
-// ---- the pass ----------------------------------------------------------------------------------------------
+// ---- the pass
+// ----------------------------------------------------------------------------------------------
 
 // Numbers values in the order in which they are written and drops those that are not.
 static sl_status renumber(sl_plan *p) {
@@ -149,8 +162,10 @@ static sl_status run(sl_plan *p, uint32_t fusion) {
     rewriter r;
     sl_status status;
     SL_TRY_OUT(init(&r, p));
-    if (fusion == SL_FUSE_ACT16) SL_TRY_OUT(fuse_act16(&r));
-    else fuse_matmul_add(&r);
+    if (fusion == SL_FUSE_ACT16)
+        SL_TRY_OUT(fuse_act16(&r));
+    else
+        fuse_matmul_add(&r);
     replace_program(&r);
     status = renumber(p);
 out:
@@ -159,7 +174,8 @@ out:
 }
 
 sl_status sl_plan_rewrite(sl_plan *plan, uint32_t fusions) {
-    if (fusions & ~(uint32_t)(SL_FUSE_ACT16 | SL_FUSE_MATMUL_ADD)) return SL_FAIL(SL_BAD_ARG, "unknown fusions 0x%x", fusions);
+    if (fusions & ~(uint32_t)(SL_FUSE_ACT16 | SL_FUSE_MATMUL_ADD))
+        return SL_FAIL(SL_BAD_ARG, "unknown fusions 0x%x", fusions);
     if (fusions & SL_FUSE_ACT16) SL_TRY(run(plan, SL_FUSE_ACT16));
     if (fusions & SL_FUSE_MATMUL_ADD) SL_TRY(run(plan, SL_FUSE_MATMUL_ADD));
     return SL_OK;

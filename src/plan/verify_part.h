@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The parts of sl_plan_verify. Each takes for granted what the earlier ones have shown. Private to verify*.c.
+// The parts of sl_plan_verify. Each takes for granted what the earlier ones have shown. Private to
+// verify*.c.
 #ifndef SL_PLAN_VERIFY_PART_H
 #define SL_PLAN_VERIFY_PART_H
 
