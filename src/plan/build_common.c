@@ -146,8 +146,7 @@ uint16_t sl_build_softcap(sl_build *b, uint16_t x, float cap) {
     return out;
 }
 
-// ---- what families share
-// -----------------------------------------------------------------------------------
+// ---- what families share ------------------------------------------------------------------------
 
 uint16_t sl_build_begin(sl_build *b) {
     const sl_config *c = b->config;

@@ -41,8 +41,7 @@ bool sl_op_may_alias(const sl_op *op, int i) {
     }
 }
 
-// ---- phases
-// ------------------------------------------------------------------------------------------------
+// ---- phases -------------------------------------------------------------------------------------
 
 static bool needs_barrier(const layout *l, const sl_op *op, uint32_t phase) {
     for (int k = 0; k < sl_op_infos[op->code].n_in; k++)
@@ -78,8 +77,7 @@ static void find_phases(layout *l) {
     l->life[p->logits].last = NO_PHASE - 1; // the caller reads it after the last op
 }
 
-// ---- workspace
-// ---------------------------------------------------------------------------------------------
+// ---- workspace ----------------------------------------------------------------------------------
 
 static uint64_t row_bytes(const sl_value *v) {
     if (v->kind == SL_VALUE_ACT16) return sl_act16_row_bytes(v->n_col);
@@ -153,8 +151,7 @@ static void place_values(layout *l) {
     }
 }
 
-// ---- scratch and KV pool
-// -----------------------------------------------------------------------------------
+// ---- scratch and KV pool ------------------------------------------------------------------------
 
 static sl_status place_scratch(sl_plan *p, sl_plan_supports *supports, void *user) {
     uint64_t most = 0;

@@ -61,8 +61,7 @@ static void replace_program(rewriter *r) {
     r->op = NULL;
 }
 
-// ---- SL_FUSE_ACT16
-// -----------------------------------------------------------------------------------------
+// ---- SL_FUSE_ACT16 ------------------------------------------------------------------------------
 
 // The 16-bit version of value v, made by a QUANT before its first reader.
 static sl_status quantise(rewriter *r, uint16_t v, int16_t layer, uint16_t *out) {
@@ -99,8 +98,7 @@ static sl_status fuse_act16(rewriter *r) {
     return SL_OK;
 }
 
-// ---- SL_FUSE_MATMUL_ADD
-// ------------------------------------------------------------------------------------
+// ---- SL_FUSE_MATMUL_ADD -------------------------------------------------------------------------
 
 // Which input of an ADD is a product that nothing else reads? -1: none.
 static int find_product(const rewriter *r, const sl_op *add) {
@@ -130,8 +128,7 @@ static void fuse_matmul_add(rewriter *r) {
         if (p->op[i].code != SL_OP_COUNT) emit(r, p->op[i]);
 }
 
-// ---- the pass
-// ----------------------------------------------------------------------------------------------
+// ---- the pass -----------------------------------------------------------------------------------
 
 // Numbers values in the order in which they are written and drops those that are not.
 static sl_status renumber(sl_plan *p) {

@@ -65,8 +65,7 @@ static sl_status check_kv(const sl_plan *p) {
     return SL_OK;
 }
 
-// ---- overlaps
-// ----------------------------------------------------------------------------------------------
+// ---- overlaps -----------------------------------------------------------------------------------
 
 // May the output of op i lie on the value `v`, which is written and still wanted, if only by op i
 // itself?
@@ -104,8 +103,7 @@ static sl_status play_values(const sl_plan *p, uint32_t *last_reader, uint16_t *
     return SL_OK;
 }
 
-// ---- barriers
-// ----------------------------------------------------------------------------------------------
+// ---- barriers -----------------------------------------------------------------------------------
 
 static int kv_layer_of(const sl_op *op) {
     if (op->code == SL_OP_KV_WRITE) return op->attr.kv.kv_layer;
