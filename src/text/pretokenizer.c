@@ -6,7 +6,8 @@
 //   - "category without Han" is spelt as the complement of all others and Han;
 //   - a repeated group is one repeated class or possessive, and a repeat that can fail at its far end may not start
 //     again inside the same run (a lookbehind); so no step takes more than linear time;
-//   - digits in groups of three from the right are SL_SPLIT_THREES instead of a lookahead to the end of the digits.
+//   - digits in groups of three from the right are SL_SPLIT_THREES instead of a lookahead to the end of the digits
+//     (superbpe's own does not part digits from other numbers: digit and fraction are one word there, two here).
 // \p{...} is of the Unicode version of the PCRE2 library (10.42: Unicode 14).
 #include "text/pretokenizer.h"
 
@@ -30,8 +31,11 @@
 #define O200K(suffix, number)                                                                      \
     CASED("[" UPPER "]", "[" LOWER "]", suffix) "|" number "|" SYMBOLS "[\\r\\n/]*|" LINES "|" GAP
 
+// Oniguruma's \w, which has the fractions and superscripts of Latin-1.
+#define WORD_CHARACTER "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
+
 // Not any of the other categories, not Han.
-#define NO_HAN(others) "[^" others "\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}\\p{Han}]"
+#define NO_HAN(others) "[^" others "\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}\\p{sc:Han}]"
 
 #define ASCII_PUNCTUATION "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~]"
 #define DEEPSEEK3_WORD ASCII_PUNCTUATION "[A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+"
@@ -91,9 +95,9 @@ STEPS(bloom, MATCHES(BLOOM));
 STEPS(viking, MATCHES(BLOOM), MATCHES("\\p{N}"));
 STEPS(tekken, MATCHES(O200K("", "\\p{N}")));
 STEPS(gpt4o, MATCHES(O200K(SUFFIX "?", "\\p{N}{1,3}")));
-STEPS(tiny_aya, {SL_SPLIT_THREES, "(?<!\\p{Nd})\\p{Nd}++(?![\\p{L}\\p{M}\\p{N}\\p{Pc}])"},
+STEPS(tiny_aya, {SL_SPLIT_THREES, "(?<!\\p{Nd})\\p{Nd}++(?![" WORD_CHARACTER "])"},
       MATCHES(O200K(SUFFIX "?", "\\p{N}{1,3}")));
-STEPS(kimi_k2, MATCHES("\\p{Han}+|" CASED(NO_HAN("\\p{Ll}"), NO_HAN("\\p{Lu}\\p{Lt}"), SUFFIX "?")
+STEPS(kimi_k2, MATCHES("\\p{sc:Han}+|" CASED(NO_HAN("\\p{Ll}"), NO_HAN("\\p{Lu}\\p{Lt}"), SUFFIX "?")
                        "|\\p{N}{1,3}|" SYMBOLS "[\\r\\n]*|" LINES "|" GAP));
 STEPS(chameleon, MATCHES("<sentinel:[0-9]+>"), MATCHES("IMGIMG[A-I]{1,4}Z"), MATCHES("[\\t\\n]|    |  "),
       MATCHES("\\p{N}"), MATCHES("[\\p{P}!-/:-@\\[-`{-~]"), MATCHES(GPT2));

@@ -47,7 +47,9 @@ typedef struct sl_encode_options {
 } sl_encode_options;
 
 // Ids of `text`. *n_out gets the number there are; only the first `cap` are written to `ids` (so cap = 0 counts).
-// n_vocab ids never need more than n_bytes + 3. Scratch memory comes from the heap and is freed.
+// There are hardly ever more ids than bytes, and never more than 4 * n_bytes + 8 (normalising and marking spaces can
+// lengthen text that the vocabulary then has only bytes for). A byte without a token vanishes, as in the models' own
+// tokenizers. Scratch memory comes from the heap and is freed.
 sl_status sl_tokenizer_encode(const sl_tokenizer *tokenizer, int32_t *ids, size_t cap, size_t *n_out, sl_span text,
                               const sl_encode_options *options);
 
