@@ -192,7 +192,10 @@ static inline void apply(model_writer *m, const edit *e) {
     const char *key = full_key(m->r, e->name);
     sl_gguf_writer *w = m->w;
     sl_status status = SL_OK;
-    for (uint64_t i = 0; i < e->n; i++) ints[i] = (int32_t)e->number, floats[i] = (float)e->number;
+    for (uint64_t i = 0; i < e->n; i++) {
+        if (e->kind == SET_INTS) ints[i] = (int32_t)e->number;
+        if (e->kind == SET_FLOATS) floats[i] = (float)e->number;
+    }
     switch (e->kind) {
     case SET_INT: status = sl_gguf_writer_set_i32s(w, key, ints, 0); break; // replaced below
     case SET_FLOAT: status = sl_gguf_writer_set_f32(w, key, (float)e->number); break;

@@ -154,8 +154,7 @@ static bool is_stop_text(sl_span text) {
         "[EOT]",
         "[EOS]",
         "[e~[",
-        "<\xef\xbd\x9c"
-        "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+        "<｜end▁of▁sentence｜>",
     };
     for (size_t i = 0; i < SL_COUNT(stops); i++)
         if (sl_span_is(text, stops[i])) return true;
