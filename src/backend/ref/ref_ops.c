@@ -70,9 +70,11 @@ static void rope(const sl_program *program, const sl_op *op, int64_t begin, int6
     }
 }
 
+// 0.5 x (1 + tanh u) is x / (1 + e^-2u), which does not lose its digits where tanh is near -1.
 static double act(double x, uint8_t which) {
     if (which == SL_ACT_SILU) return x / (1 + exp(-x));
-    return 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))); // sqrt(2/pi)
+    double u = 0.79788456080286535588 * (x + 0.044715 * x * x * x); // sqrt(2/pi)
+    return x / (1 + exp(-2 * u));
 }
 
 static void glu(const sl_program *program, const sl_op *op, int64_t begin, int64_t end, void *scratch) {

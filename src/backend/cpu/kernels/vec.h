@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
 // Sixteen floats as one value, on every level: one zmm register, two ymm registers, or an array. Kernels written with it
-// have the same lanes and the same order of operations everywhere, so their results have the same bits, with one
-// exception: v16_madd rounds once where there is an FMA instruction (avx2 and avx512 agree) and twice on generic.
+// have the same lanes and the same order of operations everywhere, so their results have the same bits on every level.
+// On generic v16_fma is a call of the C library, and slow; levels that matter have the instruction.
 //
 // Only for files that are compiled per level; no function here leaves its file.
 #ifndef SL_BACKEND_CPU_VEC_H
 #define SL_BACKEND_CPU_VEC_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -29,7 +30,7 @@ SL_INLINE v16 v16_add(v16 a, v16 b) { return _mm512_add_ps(a, b); }
 SL_INLINE v16 v16_sub(v16 a, v16 b) { return _mm512_sub_ps(a, b); }
 SL_INLINE v16 v16_mul(v16 a, v16 b) { return _mm512_mul_ps(a, b); }
 SL_INLINE v16 v16_div(v16 a, v16 b) { return _mm512_div_ps(a, b); }
-SL_INLINE v16 v16_madd(v16 a, v16 b, v16 c) { return _mm512_fmadd_ps(a, b, c); }
+SL_INLINE v16 v16_fma(v16 a, v16 b, v16 c) { return _mm512_fmadd_ps(a, b, c); }
 SL_INLINE v16 v16_max(v16 a, v16 b) { return _mm512_max_ps(a, b); }
 SL_INLINE v16 v16_min(v16 a, v16 b) { return _mm512_min_ps(a, b); }
 SL_INLINE v16 v16_pick_less(v16 a, v16 b, v16 yes, v16 no) {
@@ -61,7 +62,7 @@ SL_INLINE v16 v16_div(v16 x, v16 y) { return SL_V16_BOTH(_mm256_div_ps); }
 SL_INLINE v16 v16_max(v16 x, v16 y) { return SL_V16_BOTH(_mm256_max_ps); }
 SL_INLINE v16 v16_min(v16 x, v16 y) { return SL_V16_BOTH(_mm256_min_ps); }
 #undef SL_V16_BOTH
-SL_INLINE v16 v16_madd(v16 x, v16 y, v16 z) {
+SL_INLINE v16 v16_fma(v16 x, v16 y, v16 z) {
     return (v16){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
 }
 SL_INLINE v16 v16_pick_less(v16 x, v16 y, v16 yes, v16 no) {
@@ -106,7 +107,7 @@ SL_INLINE v16 v16_mul(v16 x, v16 y) { SL_V16_EACH(x.f[i] * y.f[i]); }
 SL_INLINE v16 v16_div(v16 x, v16 y) { SL_V16_EACH(x.f[i] / y.f[i]); }
 SL_INLINE v16 v16_max(v16 x, v16 y) { SL_V16_EACH(x.f[i] > y.f[i] ? x.f[i] : y.f[i]); }
 SL_INLINE v16 v16_min(v16 x, v16 y) { SL_V16_EACH(x.f[i] < y.f[i] ? x.f[i] : y.f[i]); }
-SL_INLINE v16 v16_madd(v16 x, v16 y, v16 z) { SL_V16_EACH(x.f[i] * y.f[i] + z.f[i]); }
+SL_INLINE v16 v16_fma(v16 x, v16 y, v16 z) { SL_V16_EACH(fmaf(x.f[i], y.f[i], z.f[i])); }
 SL_INLINE v16 v16_pick_less(v16 x, v16 y, v16 yes, v16 no) { SL_V16_EACH(x.f[i] < y.f[i] ? yes.f[i] : no.f[i]); }
 SL_INLINE v16 v16_abs(v16 x) { SL_V16_EACH(sl_f32_from_bits(sl_f32_bits(x.f[i]) & 0x7fffffff)); }
 SL_INLINE v16 v16_load_f16(const uint16_t *p) { SL_V16_EACH(sl_f16_to_f32(p[i])); }

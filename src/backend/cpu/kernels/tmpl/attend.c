@@ -82,8 +82,8 @@ SL_INLINE void score_blk(float *score, const float *const *q, const uint8_t *k, 
         SL_UNROLL
         for (int i = 0; i < n_q; i++) {
             v16 x = v16_all(q[i][d]);
-            low[i] = v16_madd(x, k_low, low[i]);
-            high[i] = v16_madd(x, k_high, high[i]);
+            low[i] = v16_fma(x, k_low, low[i]);
+            high[i] = v16_fma(x, k_high, high[i]);
         }
     }
     SL_UNROLL
@@ -160,7 +160,7 @@ SL_INLINE void weigh(const tile *t, uint32_t first, int32_t chunk, range r, uint
             for (int i = 0; i < n_q; i++) {
                 v16 w = v16_all(weight[(uint64_t)i * CHUNK + (uint64_t)j]);
                 SL_UNROLL
-                for (int c = 0; c < n_v; c++) sum[i][c] = v16_madd(w, v[c], sum[i][c]);
+                for (int c = 0; c < n_v; c++) sum[i][c] = v16_fma(w, v[c], sum[i][c]);
             }
         }
     }
