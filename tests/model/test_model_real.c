@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// sl_test: MODULES model
+// sl_test: MODULES plan
 //
-// The real files: config, weights and vocabulary are what these models are known to have, and
-// opening is quick.
+// The real files: config, weights and vocabulary are what these models are known to have; opening
+// and planning are quick.
 #include <time.h>
 
 #include "harness.h"
-#include "model/model.h"
+#include "plan/plan.h"
 
 static double now_ms(void) {
     struct timespec t;
@@ -24,6 +24,30 @@ static sl_model *open_model(const char *file) {
            (double)m->weights.n_params / 1e6);
     CHECK(ms < 1000); // 100 ms is the aim (3 to 14 ms seen); a loaded machine is given more
     return m;
+}
+
+// A plan for decoding and one for prefill, each verified as it is made.
+static void check_plans(const sl_model *m) {
+    for (uint32_t n_row = 1; n_row <= 512; n_row *= 512) {
+        sl_plan_shape shape = {.n_row_max = n_row,
+                               .n_logit_max = 1,
+                               .n_ctx = 4096,
+                               .n_slot = 1,
+                               .n_kv_blk = 128,
+                               .type_k = SL_TYPE_F16,
+                               .type_v = SL_TYPE_F16};
+        sl_plan_options options = {.shape = shape, .fusions = SL_FUSE_ACT16 | SL_FUSE_MATMUL_ADD};
+        sl_plan *p;
+        double start = now_ms();
+        REQUIRE_OK(sl_plan_create(&p, m, &options), sl_error_text());
+        double ms = now_ms() - start;
+        sl_cost one = sl_plan_cost(p, 1, 1, 0);
+        printf("  %u rows: planned in %.2f ms, %.1f MB a token, workspace %.2f MB\n", n_row, ms,
+               (double)one.weight_bytes / 1e6, (double)p->workspace_bytes / 1e6);
+        CHECK(ms < 1000);
+        CHECK(one.weight_bytes <= m->weights.n_bytes + 4096);
+        sl_plan_destroy(p);
+    }
 }
 
 static void check_stops(const sl_model *m, const int32_t *want, int32_t n) {
@@ -54,6 +78,7 @@ TEST(smollm2) {
     CHECK(m->vocab.chat_template.n_bytes > 100);
     check_stops(m, (int32_t[]){0, 2}, 2);
     CHECK_INT(sl_weights_check(m->gguf), SL_OK);
+    check_plans(m);
     sl_model_close(m);
 }
 
@@ -75,6 +100,7 @@ TEST(gemma3) {
     CHECK_INT(m->vocab.kind, SL_VOCAB_SPM);
     CHECK_INT(m->vocab.n_vocab, 262144);
     check_stops(m, (int32_t[]){1, 106}, 2); // and not 212, "</s>", which is struck-out text
+    check_plans(m);
     sl_model_close(m);
 }
 
@@ -86,9 +112,11 @@ TEST(qwen2) {
     CHECK(m->weights.layer[23].attn_q_bias.data != NULL);
     CHECK_INT(m->weights.layer[23].attn_q_bias.n_col, 896);
     check_stops(m, (int32_t[]){151643, 151645}, 2); // "</s>" is a plain word there
+    check_plans(m);
     sl_model_close(m);
     m = open_model("qwen2.5-coder-1.5b-instruct-q4_k_m.gguf");
     CHECK_INT(m->config.n_layer, 28);
     CHECK_INT(m->weights.output.type, SL_TYPE_Q6_K);
+    check_plans(m);
     sl_model_close(m);
 }
