@@ -48,9 +48,10 @@ static int answer_turn(chat_state *c, const int32_t *ids, size_t n_ids) {
     size_t n_ctx = (size_t)c->session->engine_info.n_ctx;
     if (n_ids > n_ctx) {
         fprintf(stderr,
-                "The conversation has %zu tokens and the context holds %zu: /undo takes back a "
-                "turn, /clear starts anew.\n",
+                "With this message the conversation has %zu tokens, and the context holds %zu. It "
+                "was not taken: /undo takes back a turn, /clear starts anew.\n",
                 n_ids, n_ctx);
+        conversation_drop_last(&c->said);
         return APP_OK;
     }
     run_options options = *c->options;

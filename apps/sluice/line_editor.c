@@ -31,7 +31,9 @@ static char *prompt(EditLine *edit) {
 static unsigned char discard_line(EditLine *edit, int key) {
     (void)key;
     line_editor *e;
+    FILE *echo;
     el_get(edit, EL_CLIENTDATA, &e);
+    if (el_get(edit, EL_GETFP, 1, &echo) == 0) fputs("^C\n", echo);
     e->discarded = true;
     return CC_NEWLINE;
 }
@@ -77,7 +79,7 @@ int line_editor_open(line_editor **out) {
     // At the prompt Ctrl-C is a key that discards the line; while an answer is made it is the
     // signal.
     el_set(e->edit, EL_ADDFN, "sluice-discard", "discards the line", discard_line);
-    el_set(e->edit, EL_SETTY, "-d", "intr=", NULL);
+    el_set(e->edit, EL_SETTY, "-d", "-isig", NULL);
     el_source(e->edit, NULL);
     el_set(e->edit, EL_BIND, "^C", "sluice-discard", NULL);
     return APP_OK;

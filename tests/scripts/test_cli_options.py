@@ -44,7 +44,8 @@ class Mistakes(Case):
                      ["--ctx", "-1"], ["--ctx", "99999999999"], ["--threads=100000"], ["--seed", "-1"], ["--kv", "f64"],
                      ["--backend", "gpu"], ["--raw=yes"], ["--logit-bias"]):
             with self.subTest(args):
-                self.refused(sluice("run", MODEL, *args), args[0].lstrip("-").split("=")[0].replace("n", ""), status=2)
+                name = "--max-tokens" if args[0] == "-n" else args[0].split("=")[0]
+                self.refused(sluice("run", MODEL, *args), name, status=2)
 
     def test_combinations(self):
         self.refused(sluice("run", MODEL, "-p", "a", "-f", "b"), "-p", status=2)
