@@ -39,7 +39,7 @@ typedef struct sl_program_memory {
 
 typedef struct sl_backend {
     const char *name;
-    uint32_t fusions; // SL_FUSE_* of plan/plan.h that it wants
+    uint32_t fusions; // SL_FUSE_* of plan/ir.h that it wants
 
     // Is there such a device? SL_OK, or SL_DEVICE with the reason in words.
     sl_status (*probe)(void);

@@ -30,6 +30,12 @@ enum {
     SL_WORKSPACE_ALIGN = 64,
 };
 
+// Rewrites that a backend may ask for.
+enum {
+    SL_FUSE_ACT16 = 1 << 0,      // quantised matrices read ACT16; each source is quantised once
+    SL_FUSE_MATMUL_ADD = 1 << 1, // the residual is added by the matrix product
+};
+
 typedef enum sl_opcode {
 #define SL_OP(code, name, n_in, n_weight, attrs, fused) SL_OP_##code,
 #include "plan/ops.def"

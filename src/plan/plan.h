@@ -8,12 +8,6 @@
 #include "model/model.h"
 #include "plan/ir.h"
 
-// Rewrites that a backend may ask for.
-enum {
-    SL_FUSE_ACT16 = 1 << 0,      // quantised matrices read ACT16: insert QUANT, NORM_QUANT, GLU_QUANT; each source once
-    SL_FUSE_MATMUL_ADD = 1 << 1, // the residual is added by the matrix product
-};
-
 // Bytes of backend scratch that an op needs, added to the workspace by layout; fails with SL_UNSUPPORTED naming the op.
 typedef sl_status sl_plan_supports(void *user, const sl_plan *plan, const sl_op *op, uint64_t *scratch_bytes);
 

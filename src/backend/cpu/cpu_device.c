@@ -6,7 +6,6 @@
 #include "backend/host.h"
 #include "base/alloc.h"
 #include "os/os.h"
-#include "plan/plan.h"
 
 static sl_status probe(void) { return SL_OK; }
 
