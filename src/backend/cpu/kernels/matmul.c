@@ -10,7 +10,6 @@
 #include "base/compiler.h"
 
 enum {
-    CACHE_LINE = 64,
     EDGE_STRIDE = 8 * 34 + 8, // the bytes of 256 columns of any type, with room to spare
 };
 
@@ -28,23 +27,17 @@ uint64_t sl_matmul_scratch_bytes(sl_type type, uint32_t n_col, uint32_t n_row) {
     return sizeof(walk) + (uint64_t)n_row * SL_PANEL_PAIR * SL_CPU_PANEL_ROWS * sizeof(float);
 }
 
-// Asks for slice i of n of the bytes of the next pair of panels, to arrive while this one is being multiplied.
-static void prefetch_slice(const uint8_t *next, uint64_t n_bytes, uint32_t i, uint32_t n) {
-    const uint8_t *p = next + n_bytes * i / n, *end = next + n_bytes * (i + 1) / n;
-    for (; p < end; p += CACHE_LINE) SL_PREFETCH(p);
-}
-
-// One panel's blocks; a panel that is cut short by the end of the matrix is unpacked from a copy, so that unpackers
-// always see whole panels and nothing past the matrix is read.
-static void unpack(walk *w, uint32_t i_panel, const sl_panel_kind *kind, const uint8_t *rows, uint64_t w_row_bytes,
-                   uint32_t n_row, uint32_t n_blk, uint32_t n_bytes) {
+// One panel's blocks of one row chunk; a panel that is cut short by the end of the matrix is unpacked from a copy, so that
+// unpackers always see whole panels and nothing past the matrix is read.
+static void unpack(walk *w, uint32_t i_panel, const sl_panel_kind *kind, sl_panel_source from, uint32_t n_row,
+                   uint32_t n_bytes) {
     if (n_row < SL_CPU_PANEL_ROWS) {
-        for (uint32_t i = 0; i < n_row; i++) memcpy(w->edge + i * EDGE_STRIDE, rows + i * w_row_bytes, n_bytes);
+        for (uint32_t i = 0; i < n_row; i++) memcpy(w->edge + i * EDGE_STRIDE, from.w + i * from.w_row_bytes, n_bytes);
         memset(w->edge + n_row * EDGE_STRIDE, 0, (SL_CPU_PANEL_ROWS - n_row) * EDGE_STRIDE);
-        rows = w->edge;
-        w_row_bytes = EDGE_STRIDE;
+        from.w = w->edge;
+        from.w_row_bytes = EDGE_STRIDE;
     }
-    kind->unpack(&w->panel[i_panel], rows, w_row_bytes, n_blk);
+    kind->unpack(&w->panel[i_panel], &from);
 }
 
 static void store(const sl_cpu_matmul *m, const float *acc, uint32_t out, uint32_t n_out) {
@@ -71,17 +64,17 @@ void sl_panel_matmul(const sl_panel_kind *kind, const sl_cpu_matmul *m, uint32_t
     for (uint32_t out = out_begin; out < out_end; out += PAIR_ROWS) {
         uint32_t n_out = SL_MIN(out_end - out, (uint32_t)PAIR_ROWS);
         uint32_t n_panel = (n_out + SL_CPU_PANEL_ROWS - 1) / SL_CPU_PANEL_ROWS;
-        uint32_t n_next = SL_MIN(out_end - out - n_out, (uint32_t)PAIR_ROWS);
         const uint8_t *weight = m->weight + out * m->w_row_bytes;
+        // While a pair is multiplied the bytes of the next are fetched, in the order in which they lie in memory.
+        const uint8_t *next = out + n_out < out_end ? weight + n_out * m->w_row_bytes : weight;
         memset(w->acc, 0, (uint64_t)m->n_row * PAIR_ROWS * sizeof(float));
         for (uint32_t chunk = 0; chunk < n_chunk; chunk++) {
             uint32_t n_col = SL_MIN(m->n_col - chunk * SL_ACT_BLK_LEN, (uint32_t)SL_ACT_BLK_LEN);
-            uint32_t n_blk = n_col / info->blk_len;
-            const uint8_t *from = weight + chunk * (SL_ACT_BLK_LEN / info->blk_len) * info->blk_bytes;
-            for (uint32_t i = 0; i < n_panel; i++)
-                unpack(w, i, kind, from + i * SL_CPU_PANEL_ROWS * m->w_row_bytes, m->w_row_bytes,
-                       SL_MIN(n_out - i * SL_CPU_PANEL_ROWS, (uint32_t)SL_CPU_PANEL_ROWS), n_blk, n_blk * info->blk_bytes);
-            prefetch_slice(weight + n_out * m->w_row_bytes, n_next * m->w_row_bytes, chunk, n_chunk);
+            uint32_t n_blk = n_col / info->blk_len, n_bytes = n_blk * info->blk_bytes;
+            const uint8_t *from = weight + (uint64_t)chunk * (SL_ACT_BLK_LEN / info->blk_len) * info->blk_bytes;
+            for (uint32_t i = 0; i < n_panel; i++, next += n_bytes * SL_CPU_PANEL_ROWS)
+                unpack(w, i, kind, (sl_panel_source){from + i * SL_CPU_PANEL_ROWS * m->w_row_bytes, m->w_row_bytes, n_blk, next},
+                       SL_MIN(n_out - i * SL_CPU_PANEL_ROWS, (uint32_t)SL_CPU_PANEL_ROWS), n_bytes);
             act.blk = chunk;
             act.n_grp = n_col / kind->grp_len;
             kind->multiply(w->acc, w->panel, n_panel, &act);

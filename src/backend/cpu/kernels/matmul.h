@@ -51,8 +51,15 @@ typedef struct sl_act_blk {
     int32_t offset;      // of the panel's bytes
 } sl_act_blk;
 
-// w: block 0 of the first of SL_CPU_PANEL_ROWS rows; n_blk blocks of each row, together at most SL_ACT_BLK_LEN columns.
-typedef void sl_panel_unpack_fn(sl_panel *out, const uint8_t *w, uint64_t w_row_bytes, uint32_t n_blk);
+// What a panel is unpacked from: n_blk blocks, together at most SL_ACT_BLK_LEN columns, of each of SL_CPU_PANEL_ROWS rows.
+typedef struct sl_panel_source {
+    const uint8_t *w; // of the first row
+    uint64_t w_row_bytes;
+    uint32_t n_blk;
+    const uint8_t *next; // bytes that will be wanted in a while; only asked for, so any address will do
+} sl_panel_source;
+
+typedef void sl_panel_unpack_fn(sl_panel *out, const sl_panel_source *from);
 // acc (n_row, SL_PANEL_PAIR, SL_CPU_PANEL_ROWS) += these 256 columns; panels past n_panel are left alone.
 typedef void sl_panel_multiply_fn(float *acc, const sl_panel *panel, uint32_t n_panel, const sl_act_blk *act);
 

@@ -47,26 +47,35 @@ SL_INLINE void tile(const sl_cpu_matmul *m, uint32_t out, uint32_t row, const ui
                     load_fn *load, const uint32_t elem_bytes) {
     const uint8_t *weight = m->weight + out * m->w_row_bytes, *act = m->act + row * m->act_stride;
     lanes sum[TILE_OUTS][TILE_ROWS];
+    SL_UNROLL
     for (uint32_t o = 0; o < n_out; o++)
+        SL_UNROLL
         for (uint32_t r = 0; r < n_row; r++) sum[o][r] = l_zero();
     uint32_t k = 0;
     for (; k + N_LANES <= m->n_col; k += N_LANES) {
         lanes w[TILE_OUTS];
+        SL_UNROLL
         for (uint32_t o = 0; o < n_out; o++) w[o] = load(weight + o * m->w_row_bytes + k * elem_bytes);
+        SL_UNROLL
         for (uint32_t r = 0; r < n_row; r++) {
             lanes a = l_f32(act + r * m->act_stride + k * sizeof(float));
+            SL_UNROLL
             for (uint32_t o = 0; o < n_out; o++) sum[o][r] = l_fma(w[o], a, sum[o][r]);
         }
     }
     if (k < m->n_col)
+        SL_UNROLL
         for (uint32_t o = 0; o < n_out; o++) {
             lanes w = load_tail(weight + o * m->w_row_bytes + k * elem_bytes, m->n_col - k, load, elem_bytes);
+            SL_UNROLL
             for (uint32_t r = 0; r < n_row; r++) {
                 lanes a = load_tail(act + r * m->act_stride + k * sizeof(float), m->n_col - k, load_f32, sizeof(float));
                 sum[o][r] = l_fma(w, a, sum[o][r]);
             }
         }
+    SL_UNROLL
     for (uint32_t o = 0; o < n_out; o++)
+        SL_UNROLL
         for (uint32_t r = 0; r < n_row; r++) finish(m, row + r, out + o, l_sum(sum[o][r]));
 }
 

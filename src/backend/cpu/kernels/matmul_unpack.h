@@ -37,6 +37,26 @@ SL_INLINE vec take(vec v, uint32_t from, uint32_t to, int mask) {
     return v_and(from > to ? v_shr(v, from - to) : v_shl(v, to - from), mask);
 }
 
+// Where the bytes come from, and those of a later panel: each load asks the cache for as many of them as it takes itself, so
+// that memory and arithmetic go on side by side. (All at once would fill the few slots for misses and stall.)
+typedef struct source {
+    uint64_t stride;
+    const uint8_t *next;
+} source;
+
+SL_INLINE void ask(source *s, uint32_t n_bytes) {
+    for (uint32_t i = 0; i < n_bytes; i += 64) SL_PREFETCH(s->next + i);
+    s->next += n_bytes;
+}
+SL_INLINE void load(vec out[4], const uint8_t *p, source *s) {
+    v_load(out, p, s->stride);
+    ask(s, 16 * V_ROWS);
+}
+SL_INLINE vec load1(const uint8_t *p, source *s) {
+    ask(s, 4 * V_ROWS);
+    return v_load1(p, s->stride);
+}
+
 SL_INLINE void put_scale(sl_panel *out, uint32_t grp, uint32_t row, fvec v) { f_put(&out->scale[grp][row], v); }
 SL_INLINE void put_min(sl_panel *out, uint32_t grp, uint32_t row, fvec v) { f_put(&out->min[grp][row], v); }
 SL_INLINE void put_quad(sl_panel *out, uint32_t quad, uint32_t row, vec v) { v_put(out->q[quad][row], v); }
@@ -44,28 +64,31 @@ SL_INLINE void put_quad(sl_panel *out, uint32_t quad, uint32_t row, vec v) { v_p
 // ---- plain blocks ------------------------------------------------------------------------------------------
 
 // 16 bytes of nibbles as halves: 32 columns.
-SL_INLINE void put_halves(sl_panel *out, uint32_t quad, uint32_t row, const uint8_t *qs, uint64_t stride) {
+SL_INLINE void put_halves(sl_panel *out, uint32_t quad, uint32_t row, const uint8_t *qs, source *s) {
     vec v[4];
-    v_load(v, qs, stride);
+    load(v, qs, s);
+    SL_UNROLL
     for (uint32_t i = 0; i < 4; i++) {
         put_quad(out, quad + i, row, v_and(v[i], 0x0f));
         put_quad(out, quad + 4 + i, row, take(v[i], 4, 0, 0x0f));
     }
 }
 
-SL_INLINE void put_halves_5(sl_panel *out, uint32_t quad, uint32_t row, const uint8_t *qs, vec qh, uint64_t stride) {
+SL_INLINE void put_halves_5(sl_panel *out, uint32_t quad, uint32_t row, const uint8_t *qs, vec qh, source *s) {
     vec v[4];
-    v_load(v, qs, stride);
+    load(v, qs, s);
+    SL_UNROLL
     for (uint32_t i = 0; i < 4; i++) {
         put_quad(out, quad + i, row, v_set16(take(v[i], 0, 0, 0x0f), qh, i));
         put_quad(out, quad + 4 + i, row, v_set16(take(v[i], 4, 0, 0x0f), qh, 4 + i));
     }
 }
 
-SL_INLINE void put_halves_book(sl_panel *out, uint32_t quad, uint32_t row, const uint8_t *qs, uint64_t stride,
+SL_INLINE void put_halves_book(sl_panel *out, uint32_t quad, uint32_t row, const uint8_t *qs, source *s,
                                const uint8_t table[16]) {
     vec v[4];
-    v_load(v, qs, stride);
+    load(v, qs, s);
+    SL_UNROLL
     for (uint32_t i = 0; i < 4; i++) {
         put_quad(out, quad + i, row, v_look(table, v_and(v[i], 0x0f)));
         put_quad(out, quad + 4 + i, row, v_look(table, take(v[i], 4, 0, 0x0f)));
@@ -75,68 +98,77 @@ SL_INLINE void put_halves_book(sl_panel *out, uint32_t quad, uint32_t row, const
 // The body runs for each vector of rows and each block, with `blk` at the first of these rows.
 #define FOR_BLOCKS(type)                                                                                                 \
     for (uint32_t row = 0; row < SL_CPU_PANEL_ROWS; row += V_ROWS)                                                       \
-        for (uint32_t b = 0; b < n_blk; b++)                                                                             \
-            for (const uint8_t *blk = w + row * stride + b * sizeof(type), *once = blk; once; once = NULL)
+        for (uint32_t b = 0; b < from->n_blk; b++)                                                                             \
+            for (const uint8_t *blk = from->w + row * s.stride + b * sizeof(type), *once = blk; once; once = NULL)
 #define AT(type, member) (blk + offsetof(type, member))
 
-static void unpack_q4_0(sl_panel *out, const uint8_t *w, uint64_t stride, uint32_t n_blk) {
+static void unpack_q4_0(sl_panel *out, const sl_panel_source *from) {
+    source s = {from->w_row_bytes, from->next};
     FOR_BLOCKS(sl_blk_q4_0) {
-        put_scale(out, b, row, f_f16(v_load1(blk, stride), 0));
-        put_halves(out, 8 * b, row, AT(sl_blk_q4_0, qs), stride);
+        put_scale(out, b, row, f_f16(load1(blk, &s), 0));
+        put_halves(out, 8 * b, row, AT(sl_blk_q4_0, qs), &s);
     }
 }
 
-static void unpack_q4_1(sl_panel *out, const uint8_t *w, uint64_t stride, uint32_t n_blk) {
+static void unpack_q4_1(sl_panel *out, const sl_panel_source *from) {
+    source s = {from->w_row_bytes, from->next};
     FOR_BLOCKS(sl_blk_q4_1) {
-        vec dm = v_load1(blk, stride);
+        vec dm = load1(blk, &s);
         put_scale(out, b, row, f_f16(dm, 0));
         put_min(out, b, row, f_f16(dm, 1));
-        put_halves(out, 8 * b, row, AT(sl_blk_q4_1, qs), stride);
+        put_halves(out, 8 * b, row, AT(sl_blk_q4_1, qs), &s);
     }
 }
 
-static void unpack_q5_0(sl_panel *out, const uint8_t *w, uint64_t stride, uint32_t n_blk) {
+static void unpack_q5_0(sl_panel *out, const sl_panel_source *from) {
+    source s = {from->w_row_bytes, from->next};
     FOR_BLOCKS(sl_blk_q5_0) {
-        put_scale(out, b, row, f_f16(v_load1(blk, stride), 0));
-        put_halves_5(out, 8 * b, row, AT(sl_blk_q5_0, qs), v_load1(AT(sl_blk_q5_0, qh), stride), stride);
+        put_scale(out, b, row, f_f16(load1(blk, &s), 0));
+        put_halves_5(out, 8 * b, row, AT(sl_blk_q5_0, qs), load1(AT(sl_blk_q5_0, qh), &s), &s);
     }
 }
 
-static void unpack_q5_1(sl_panel *out, const uint8_t *w, uint64_t stride, uint32_t n_blk) {
+static void unpack_q5_1(sl_panel *out, const sl_panel_source *from) {
+    source s = {from->w_row_bytes, from->next};
     FOR_BLOCKS(sl_blk_q5_1) {
-        vec dm = v_load1(blk, stride);
+        vec dm = load1(blk, &s);
         put_scale(out, b, row, f_f16(dm, 0));
         put_min(out, b, row, f_f16(dm, 1));
-        put_halves_5(out, 8 * b, row, AT(sl_blk_q5_1, qs), v_load1(AT(sl_blk_q5_1, qh), stride), stride);
+        put_halves_5(out, 8 * b, row, AT(sl_blk_q5_1, qs), load1(AT(sl_blk_q5_1, qh), &s), &s);
     }
 }
 
-static void unpack_q8_0(sl_panel *out, const uint8_t *w, uint64_t stride, uint32_t n_blk) {
+static void unpack_q8_0(sl_panel *out, const sl_panel_source *from) {
+    source s = {from->w_row_bytes, from->next};
     FOR_BLOCKS(sl_blk_q8_0) {
-        put_scale(out, b, row, f_f16(v_load1(blk, stride), 0));
+        put_scale(out, b, row, f_f16(load1(blk, &s), 0));
+        SL_UNROLL
         for (uint32_t half = 0; half < 2; half++) {
             vec v[4];
-            v_load(v, AT(sl_blk_q8_0, qs) + 16 * half, stride);
+            load(v, AT(sl_blk_q8_0, qs) + 16 * half, &s);
+            SL_UNROLL
             for (uint32_t i = 0; i < 4; i++) put_quad(out, 8 * b + 4 * half + i, row, v_add128(v[i]));
         }
     }
 }
 
-static void unpack_iq4_nl(sl_panel *out, const uint8_t *w, uint64_t stride, uint32_t n_blk) {
+static void unpack_iq4_nl(sl_panel *out, const sl_panel_source *from) {
+    source s = {from->w_row_bytes, from->next};
     uint8_t table[16];
     book(table, iq4_values, SIGNED_OFFSET);
     FOR_BLOCKS(sl_blk_iq4_nl) {
-        put_scale(out, b, row, f_f16(v_load1(blk, stride), 0));
-        put_halves_book(out, 8 * b, row, AT(sl_blk_iq4_nl, qs), stride, table);
+        put_scale(out, b, row, f_f16(load1(blk, &s), 0));
+        put_halves_book(out, 8 * b, row, AT(sl_blk_iq4_nl, qs), &s, table);
     }
 }
 
-static void unpack_mxfp4(sl_panel *out, const uint8_t *w, uint64_t stride, uint32_t n_blk) {
+static void unpack_mxfp4(sl_panel *out, const sl_panel_source *from) {
+    source s = {from->w_row_bytes, from->next};
     uint8_t table[16];
     book(table, mxfp4_values, MXFP4_OFFSET);
     FOR_BLOCKS(sl_blk_mxfp4) {
-        put_scale(out, b, row, f_e8m0(v_load1(blk, stride)));
-        put_halves_book(out, 8 * b, row, AT(sl_blk_mxfp4, qs), stride, table);
+        put_scale(out, b, row, f_e8m0(load1(blk, &s)));
+        put_halves_book(out, 8 * b, row, AT(sl_blk_mxfp4, qs), &s, table);
     }
 }
 
@@ -144,28 +176,34 @@ static void unpack_mxfp4(sl_panel *out, const uint8_t *w, uint64_t stride, uint3
 
 // scales[g] = d * byte g of s, g < 16
 SL_INLINE void put_sub_scales(sl_panel *out, uint32_t row, fvec d, const vec *s, uint32_t n_vec, int32_t offset) {
+    SL_UNROLL
     for (uint32_t g = 0; g < 4 * n_vec; g++)
         put_scale(out, g, row, f_mul(d, f_sub(f_byte(s[g / 4], g % 4), (float)offset)));
 }
 
 // The header that q4_K and q5_K share: 8 six-bit scales and minima, see blocks.h.
-SL_INLINE void put_k_header(sl_panel *out, uint32_t row, const uint8_t *blk, uint64_t stride) {
+SL_INLINE void put_k_header(sl_panel *out, uint32_t row, const uint8_t *blk, source *s) {
     vec h[4];
-    v_load(h, blk, stride); // d and dmin; scale bytes 0..3; 4..7; 8..11
+    load(h, blk, s); // d and dmin; scale bytes 0..3; 4..7; 8..11
     vec scale[2] = {v_and(h[1], 0x3f), v_or(v_and(h[3], 0x0f), take(h[1], 6, 4, 0x30))};
     vec min[2] = {v_and(h[2], 0x3f), v_or(take(h[3], 4, 0, 0x0f), take(h[2], 6, 4, 0x30))};
     fvec d = f_f16(h[0], 0), dmin = f_mul(f_f16(h[0], 1), f_set(-1));
     put_sub_scales(out, row, d, scale, 2, 0);
+    SL_UNROLL
     for (uint32_t g = 0; g < 8; g++) put_min(out, g, row, f_mul(dmin, f_byte(min[g / 4], g % 4)));
 }
 
-static void unpack_q4_k(sl_panel *out, const uint8_t *w, uint64_t stride, uint32_t n_blk) {
+static void unpack_q4_k(sl_panel *out, const sl_panel_source *from) {
+    source s = {from->w_row_bytes, from->next};
     FOR_BLOCKS(sl_blk_q4_k) {
-        put_k_header(out, row, blk, stride);
+        put_k_header(out, row, blk, &s);
+        SL_UNROLL
         for (uint32_t run = 0; run < 4; run++) // 64 columns: 32 low nibbles, 32 high
+            SL_UNROLL
             for (uint32_t half = 0; half < 2; half++) {
                 vec v[4];
-                v_load(v, AT(sl_blk_q4_k, qs) + 32 * run + 16 * half, stride);
+                load(v, AT(sl_blk_q4_k, qs) + 32 * run + 16 * half, &s);
+                SL_UNROLL
                 for (uint32_t i = 0; i < 4; i++) {
                     uint32_t quad = 16 * run + 4 * half + i;
                     put_quad(out, quad, row, v_and(v[i], 0x0f));
@@ -175,15 +213,19 @@ static void unpack_q4_k(sl_panel *out, const uint8_t *w, uint64_t stride, uint32
     }
 }
 
-static void unpack_q5_k(sl_panel *out, const uint8_t *w, uint64_t stride, uint32_t n_blk) {
+static void unpack_q5_k(sl_panel *out, const sl_panel_source *from) {
+    source s = {from->w_row_bytes, from->next};
     FOR_BLOCKS(sl_blk_q5_k) {
-        put_k_header(out, row, blk, stride);
+        put_k_header(out, row, blk, &s);
+        SL_UNROLL
         for (uint32_t half = 0; half < 2; half++) {
             vec high[4]; // bit k of a byte: column 32 k + l
-            v_load(high, AT(sl_blk_q5_k, qh) + 16 * half, stride);
+            load(high, AT(sl_blk_q5_k, qh) + 16 * half, &s);
+            SL_UNROLL
             for (uint32_t run = 0; run < 4; run++) {
                 vec v[4];
-                v_load(v, AT(sl_blk_q5_k, qs) + 32 * run + 16 * half, stride);
+                load(v, AT(sl_blk_q5_k, qs) + 32 * run + 16 * half, &s);
+                SL_UNROLL
                 for (uint32_t i = 0; i < 4; i++) {
                     uint32_t quad = 16 * run + 4 * half + i;
                     put_quad(out, quad, row, v_or(v_and(v[i], 0x0f), take(high[i], 2 * run, 4, 0x10)));
@@ -194,17 +236,21 @@ static void unpack_q5_k(sl_panel *out, const uint8_t *w, uint64_t stride, uint32
     }
 }
 
-static void unpack_q6_k(sl_panel *out, const uint8_t *w, uint64_t stride, uint32_t n_blk) {
+static void unpack_q6_k(sl_panel *out, const sl_panel_source *from) {
+    source s = {from->w_row_bytes, from->next};
     FOR_BLOCKS(sl_blk_q6_k) {
-        vec s[4];
-        v_load(s, AT(sl_blk_q6_k, scales), stride);
-        fvec d = f_f16(v_load1(AT(sl_blk_q6_k, d) - 2, stride), 1);
-        for (uint32_t g = 0; g < 16; g++) put_scale(out, g, row, f_mul(d, f_sbyte(s[g / 4], g % 4)));
+        vec sub[4];
+        load(sub, AT(sl_blk_q6_k, scales), &s);
+        fvec d = f_f16(load1(AT(sl_blk_q6_k, d) - 2, &s), 1);
+        SL_UNROLL
+        for (uint32_t g = 0; g < 16; g++) put_scale(out, g, row, f_mul(d, f_sbyte(sub[g / 4], g % 4)));
+        SL_UNROLL
         for (uint32_t part = 0; part < 4; part++) { // 16 of each 32 columns; part / 2 is the run of 128
             vec a[4], c[4], h[4];
-            v_load(a, AT(sl_blk_q6_k, ql) + 64 * (part / 2) + 16 * (part % 2), stride);
-            v_load(c, AT(sl_blk_q6_k, ql) + 64 * (part / 2) + 16 * (part % 2) + 32, stride);
-            v_load(h, AT(sl_blk_q6_k, qh) + 16 * part, stride);
+            load(a, AT(sl_blk_q6_k, ql) + 64 * (part / 2) + 16 * (part % 2), &s);
+            load(c, AT(sl_blk_q6_k, ql) + 64 * (part / 2) + 16 * (part % 2) + 32, &s);
+            load(h, AT(sl_blk_q6_k, qh) + 16 * part, &s);
+            SL_UNROLL
             for (uint32_t i = 0; i < 4; i++) {
                 uint32_t quad = 32 * (part / 2) + 4 * (part % 2) + i;
                 put_quad(out, quad, row, v_or(v_and(a[i], 0x0f), take(h[i], 0, 4, 0x30)));
@@ -216,21 +262,26 @@ static void unpack_q6_k(sl_panel *out, const uint8_t *w, uint64_t stride, uint32
     }
 }
 
-static void unpack_q3_k(sl_panel *out, const uint8_t *w, uint64_t stride, uint32_t n_blk) {
+static void unpack_q3_k(sl_panel *out, const sl_panel_source *from) {
+    source s = {from->w_row_bytes, from->next};
     FOR_BLOCKS(sl_blk_q3_k) {
         const uint8_t *scales = AT(sl_blk_q3_k, scales);
-        vec a = v_load1(scales, stride), c = v_load1(scales + 4, stride), h = v_load1(scales + 8, stride);
-        vec s[4] = {v_or(v_and(a, 0x0f), take(h, 0, 4, 0x30)), v_or(v_and(c, 0x0f), take(h, 2, 4, 0x30)),
+        vec a = load1(scales, &s), c = load1(scales + 4, &s), h = load1(scales + 8, &s);
+        vec sub[4] = {v_or(v_and(a, 0x0f), take(h, 0, 4, 0x30)), v_or(v_and(c, 0x0f), take(h, 2, 4, 0x30)),
                     v_or(take(a, 4, 0, 0x0f), take(h, 4, 4, 0x30)),
                     v_or(take(c, 4, 0, 0x0f), take(h, 6, 4, 0x30))};
-        put_sub_scales(out, row, f_f16(v_load1(AT(sl_blk_q3_k, d) - 2, stride), 1), s, 4, 32);
+        put_sub_scales(out, row, f_f16(load1(AT(sl_blk_q3_k, d) - 2, &s), 1), sub, 4, 32);
+        SL_UNROLL
         for (uint32_t half = 0; half < 2; half++) {
             vec high[4]; // bit k of a byte: column 32 k + l
-            v_load(high, AT(sl_blk_q3_k, hmask) + 16 * half, stride);
+            load(high, AT(sl_blk_q3_k, hmask) + 16 * half, &s);
+            SL_UNROLL
             for (uint32_t run = 0; run < 2; run++) {
                 vec v[4];
-                v_load(v, AT(sl_blk_q3_k, qs) + 32 * run + 16 * half, stride);
+                load(v, AT(sl_blk_q3_k, qs) + 32 * run + 16 * half, &s);
+                SL_UNROLL
                 for (uint32_t i = 0; i < 4; i++)
+                    SL_UNROLL
                     for (uint32_t j = 0; j < 4; j++)
                         put_quad(out, 32 * run + 8 * j + 4 * half + i, row,
                                  v_or(take(v[i], 2 * j, 0, 0x03),
@@ -240,35 +291,42 @@ static void unpack_q3_k(sl_panel *out, const uint8_t *w, uint64_t stride, uint32
     }
 }
 
-static void unpack_q2_k(sl_panel *out, const uint8_t *w, uint64_t stride, uint32_t n_blk) {
+static void unpack_q2_k(sl_panel *out, const sl_panel_source *from) {
+    source s = {from->w_row_bytes, from->next};
     FOR_BLOCKS(sl_blk_q2_k) {
-        vec s[4], dd = v_load1(AT(sl_blk_q2_k, d), stride);
-        v_load(s, AT(sl_blk_q2_k, scales), stride);
+        vec sub[4], dd = load1(AT(sl_blk_q2_k, d), &s);
+        load(sub, AT(sl_blk_q2_k, scales), &s);
         fvec d = f_f16(dd, 0), dmin = f_mul(f_f16(dd, 1), f_set(-1));
+        SL_UNROLL
         for (uint32_t g = 0; g < 16; g++) {
-            put_scale(out, g, row, f_mul(d, f_byte(v_and(s[g / 4], 0x0f), g % 4)));
-            put_min(out, g, row, f_mul(dmin, f_byte(take(s[g / 4], 4, 0, 0x0f), g % 4)));
+            put_scale(out, g, row, f_mul(d, f_byte(v_and(sub[g / 4], 0x0f), g % 4)));
+            put_min(out, g, row, f_mul(dmin, f_byte(take(sub[g / 4], 4, 0, 0x0f), g % 4)));
         }
+        SL_UNROLL
         for (uint32_t part = 0; part < 4; part++) {
             vec v[4];
-            v_load(v, AT(sl_blk_q2_k, qs) + 16 * part, stride);
+            load(v, AT(sl_blk_q2_k, qs) + 16 * part, &s);
+            SL_UNROLL
             for (uint32_t i = 0; i < 4; i++)
+                SL_UNROLL
                 for (uint32_t j = 0; j < 4; j++)
                     put_quad(out, 32 * (part / 2) + 8 * j + 4 * (part % 2) + i, row, take(v[i], 2 * j, 0, 0x03));
         }
     }
 }
 
-static void unpack_iq4_xs(sl_panel *out, const uint8_t *w, uint64_t stride, uint32_t n_blk) {
+static void unpack_iq4_xs(sl_panel *out, const sl_panel_source *from) {
+    source s = {from->w_row_bytes, from->next};
     uint8_t table[16];
     book(table, iq4_values, SIGNED_OFFSET);
     FOR_BLOCKS(sl_blk_iq4_xs) {
-        vec h = v_load1(blk, stride), low = v_load1(AT(sl_blk_iq4_xs, scales_l), stride);
+        vec h = load1(blk, &s), low = load1(AT(sl_blk_iq4_xs, scales_l), &s);
         fvec d = f_f16(h, 0);
+        SL_UNROLL
         for (uint32_t g = 0; g < 8; g++) {
             vec lo = take(low, 4 * g, 0, 0x0f), hi = take(h, 16 + 2 * g, 4, 0x30);
             put_scale(out, g, row, f_mul(d, f_sub(f_byte(v_or(lo, hi), 0), 32)));
-            put_halves_book(out, 8 * g, row, AT(sl_blk_iq4_xs, qs) + 16 * g, stride, table);
+            put_halves_book(out, 8 * g, row, AT(sl_blk_iq4_xs, qs) + 16 * g, &s, table);
         }
     }
 }

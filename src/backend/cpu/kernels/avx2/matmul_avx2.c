@@ -39,15 +39,18 @@ SL_INLINE __m256 join(__m256i x0, __m256i x1, int32_t start) {
 SL_INLINE void tile(float *acc, const sl_panel *panel, uint32_t half, const tile_row *r, const sl_act_blk *act,
                     const uint32_t n_row, const uint32_t grp_len, const bool minima) {
     __m256 sum[TILE_ROWS];
+    SL_UNROLL
     for (uint32_t i = 0; i < n_row; i++) sum[i] = _mm256_setzero_ps();
     for (uint32_t g = 0; g < act->n_grp; g++) {
         __m256i x[TILE_ROWS][2];
+        SL_UNROLL
         for (uint32_t i = 0; i < n_row; i++) x[i][0] = x[i][1] = _mm256_setzero_si256();
-#pragma GCC unroll 8
+        SL_UNROLL
         for (uint32_t k = g * grp_len; k < (g + 1) * grp_len; k += 4) {
             const uint8_t *q = panel->q[k / 4][half * 8];
             __m256i q0 = _mm256_cvtepu8_epi16(_mm_load_si128((const void *)q));
             __m256i q1 = _mm256_cvtepu8_epi16(_mm_load_si128((const void *)(q + 16)));
+            SL_UNROLL
             for (uint32_t i = 0; i < n_row; i++) {
                 int64_t four;
                 memcpy(&four, r[i].a + k, sizeof four);
@@ -57,11 +60,13 @@ SL_INLINE void tile(float *acc, const sl_panel *panel, uint32_t half, const tile
             }
         }
         __m256 scale = _mm256_load_ps(&panel->scale[g][half * 8]), min = _mm256_load_ps(&panel->min[g][half * 8]);
+        SL_UNROLL
         for (uint32_t i = 0; i < n_row; i++) {
             sum[i] = _mm256_fmadd_ps(scale, join(x[i][0], x[i][1], -act->offset * r[i].sum[g]), sum[i]);
             if (minima) sum[i] = _mm256_fmadd_ps(min, _mm256_set1_ps((float)r[i].sum[g]), sum[i]);
         }
     }
+    SL_UNROLL
     for (uint32_t i = 0; i < n_row; i++) {
         float *to = acc + i * SL_PANEL_PAIR * SL_CPU_PANEL_ROWS + half * 8;
         _mm256_storeu_ps(to, _mm256_fmadd_ps(_mm256_set1_ps(r[i].d), sum[i], _mm256_loadu_ps(to)));

@@ -48,29 +48,38 @@ SL_INLINE __m512i four(const int8_t *p) {
 SL_INLINE void tile(float *acc, const sl_panel *panel, const tile_row *r, uint32_t n_grp, const uint32_t n_row,
                     const uint32_t n_panel, const uint32_t grp_len, const bool minima) {
     __m512 sum[TILE_ROWS][SL_PANEL_PAIR];
+    SL_UNROLL
     for (uint32_t i = 0; i < n_row; i++)
+        SL_UNROLL
         for (uint32_t p = 0; p < n_panel; p++) sum[i][p] = _mm512_setzero_ps();
     for (uint32_t g = 0; g < n_grp; g++) {
         __m512i hi[TILE_ROWS][SL_PANEL_PAIR], lo[TILE_ROWS][SL_PANEL_PAIR];
+        SL_UNROLL
         for (uint32_t i = 0; i < n_row; i++)
+            SL_UNROLL
             for (uint32_t p = 0; p < n_panel; p++) {
                 hi[i][p] = minima ? _mm512_setzero_si512() : _mm512_set1_epi32(r[i].start_hi[g]);
                 lo[i][p] = minima ? _mm512_setzero_si512() : _mm512_set1_epi32(r[i].start_lo[g]);
             }
-#pragma GCC unroll 8
+        SL_UNROLL
         for (uint32_t k = 0; k < grp_len; k += 4) {
             uint32_t at = g * grp_len + k;
             __m512i q[SL_PANEL_PAIR];
+            SL_UNROLL
             for (uint32_t p = 0; p < n_panel; p++) q[p] = _mm512_load_si512(panel[p].q[at / 4]);
+            SL_UNROLL
             for (uint32_t i = 0; i < n_row; i++) {
                 __m512i ah = four(r[i].at.hi + at), al = four(r[i].at.lo + at);
+                SL_UNROLL
                 for (uint32_t p = 0; p < n_panel; p++) {
                     hi[i][p] = _mm512_dpbusd_epi32(hi[i][p], q[p], ah);
                     lo[i][p] = _mm512_dpbusd_epi32(lo[i][p], q[p], al);
                 }
             }
         }
+        SL_UNROLL
         for (uint32_t i = 0; i < n_row; i++)
+            SL_UNROLL
             for (uint32_t p = 0; p < n_panel; p++) {
                 __m512 x = _mm512_fmadd_ps(_mm512_cvtepi32_ps(hi[i][p]), _mm512_set1_ps(SL_ACT_BASE),
                                            _mm512_cvtepi32_ps(lo[i][p]));
@@ -79,7 +88,9 @@ SL_INLINE void tile(float *acc, const sl_panel *panel, const tile_row *r, uint32
                     sum[i][p] = _mm512_fmadd_ps(_mm512_load_ps(panel[p].min[g]), _mm512_set1_ps(r[i].sum[g]), sum[i][p]);
             }
     }
+    SL_UNROLL
     for (uint32_t i = 0; i < n_row; i++)
+        SL_UNROLL
         for (uint32_t p = 0; p < n_panel; p++) {
             float *to = acc + (i * SL_PANEL_PAIR + p) * SL_CPU_PANEL_ROWS;
             _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_set1_ps(r[i].at.d), sum[i][p], _mm512_loadu_ps(to)));
