@@ -93,6 +93,9 @@ def quantised(out, name, arch, types, n_embd, n_ff, n_head, n_head_kv, head_dim,
         add(b + "attn_q.weight", n_head * head_dim, n_embd, 1.5), add(b + "attn_k.weight", n_head_kv * head_dim, n_embd, 1.5)
         add(b + "attn_v.weight", n_head_kv * head_dim, n_embd), add(b + "attn_output.weight", n_embd, n_head * head_dim)
         add(b + "ffn_gate.weight", n_ff, n_embd), add(b + "ffn_up.weight", n_ff, n_embd), add(b + "ffn_down.weight", n_embd, n_ff)
+        if arch == "qwen2":
+            for part, rows in (("q", n_head * head_dim), ("k", n_head_kv * head_dim), ("v", n_head_kv * head_dim)):
+                w.add_tensor(f"{b}attn_{part}.bias", (0.3 * rng.standard_normal(rows)).astype(np.float32))
         if gemma:
             norm(b + "post_attention_norm.weight", n_embd), norm(b + "post_ffw_norm.weight", n_embd)
             norm(b + "attn_q_norm.weight", head_dim), norm(b + "attn_k_norm.weight", head_dim)
