@@ -16,6 +16,9 @@ if(TARGET sluice_bin)
       add_test(NAME cli.${name}.${test} COMMAND ${PYTHON3} -B ${script} -v ${class})
       set_tests_properties(cli.${name}.${test} PROPERTIES LABELS cli TIMEOUT 600
         SKIP_REGULAR_EXPRESSION "OK \\(skipped" ENVIRONMENT "SLUICE_BIN=$<TARGET_FILE:sluice_bin>")
+      if(name STREQUAL perplexity) # all processors for minutes
+        set_tests_properties(cli.${name}.${test} PROPERTIES RESOURCE_LOCK cpu TIMEOUT 1800)
+      endif()
       if(SLUICE_SANITIZE)
         set_property(TEST cli.${name}.${test} APPEND PROPERTY ENVIRONMENT SLUICE_TEST_NO_LIMIT=1)
       endif()

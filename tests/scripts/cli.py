@@ -10,19 +10,19 @@ SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SECONDS, MEMORY = 60, 4 << 30  # a sanitizer needs more address space than there is, so there the memory has no limit
 
 
-def limit():
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+def limit(seconds=SECONDS):
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     if not os.environ.get("SLUICE_TEST_NO_LIMIT"):
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
-def sluice(*args, stdin=b"", **more):
-    """Runs the program. `stdin` is bytes; more goes to subprocess.run."""
+def sluice(*args, stdin=b"", seconds=SECONDS, **more):
+    """Runs the program. `stdin` is text or bytes; more goes to subprocess.run."""
     more.setdefault("stdout", subprocess.PIPE)
-    more.setdefault("preexec_fn", limit)
+    more.setdefault("preexec_fn", lambda: limit(seconds))
     if isinstance(stdin, str):
         stdin = stdin.encode()
-    return subprocess.run([SLUICE, *map(str, args)], input=stdin, stderr=subprocess.PIPE, timeout=SECONDS * 2, **more)
+    return subprocess.run([SLUICE, *map(str, args)], input=stdin, stderr=subprocess.PIPE, timeout=seconds * 2, **more)
 
 
 def model(name):

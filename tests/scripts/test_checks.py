@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The checkers find what they are for."""
-import pathlib, subprocess, sys, tempfile, unittest
+import pathlib, platform, subprocess, sys, tempfile, unittest
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 
@@ -39,6 +39,28 @@ class Symbols(unittest.TestCase):
     def test_symbols(self):
         self.assertEqual(self.run_check("int sl_x; int sluice_y(void) { return 0; } static int z; int *sl_p = &z;"), 0)
         self.assertEqual(self.run_check("int other(void) { return 0; }"), 1)
+
+
+class Isa(unittest.TestCase):
+    SOURCE = "typedef float v __attribute__((vector_size(32))); v sl_sum(v a, v b); v sl_sum(v a, v b) { return a + b; }"
+
+    def run_check(self, module, *flags):
+        with tempfile.TemporaryDirectory() as folder:
+            objects = pathlib.Path(folder, "CMakeFiles", f"{module}.dir")
+            objects.mkdir(parents=True)
+            c = pathlib.Path(folder, "x.c")
+            c.write_text(self.SOURCE)
+            subprocess.run(["cc", "-O2", "-w", "-Wno-psabi", *flags, "-c", c, "-o", objects / "x.c.o"], check=True)
+            return subprocess.run([TOOLS / "check_isa.sh", folder], capture_output=True).returncode
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "looks at x86-64 code")
+    def test_isa(self):
+        self.assertEqual(self.run_check("sl_base_obj"), 0)
+        self.assertEqual(self.run_check("sl_base_obj", "-mavx2"), 1)
+        self.assertEqual(self.run_check("sl_kernels_generic", "-mavx"), 1)
+        self.assertEqual(self.run_check("sl_kernels_avx2", "-mavx2"), 0)
+        self.assertEqual(self.run_check("sl_kernels_avx512", "-mavx512f"), 0)
+        self.assertEqual(self.run_check("no_module"), 1)
 
 
 if __name__ == "__main__":
