@@ -75,7 +75,7 @@ typedef struct sluice_model_options {
     bool header_only;          /* tensor data may be missing from the file: explain works, engines do not */
     bool check;                /* read all weights once and refuse NaN and infinities */
     const char *pre;           /* pre-tokenizer to use in place of the file's; NULL = the file's */
-    sluice_progress *progress; /* of reading the file into memory; may be NULL */
+    sluice_progress *progress; /* of reading the file for the check; may be NULL */
     void *user;
 } sluice_model_options;
 
@@ -153,8 +153,10 @@ typedef struct sluice_engine_info {
 
 typedef struct sluice_engine_stats { /* since creation */
     uint64_t n_step, n_row;
-    uint64_t n_alloc;                /* allocations inside steps after the first of each width: a bug if not 0 */
-    uint64_t n_minor_fault, n_major_fault; /* page faults of the process during steps, likewise */
+    uint64_t n_alloc;                /* allocations inside steps: a bug if not 0 */
+    /* Page faults of the whole process, counted all of the time: a step asks the kernel for nothing. Those of a loop are the
+     * difference of two readings; a loop of steps, samples and stream pushes has none. */
+    uint64_t n_minor_fault, n_major_fault;
 } sluice_engine_stats;
 
 typedef struct sluice_row {

@@ -9,7 +9,7 @@
 #include "api/api_part.h"
 #include "base/buf.h"
 
-enum { SHOWN_TEXT_BYTES = 100, NAME_WIDTH = 46 }; // in the text for people
+enum { SHOWN_TEXT_BYTES = 100, NAME_WIDTH = 44 }; // in the text for people
 
 sluice_status sluice_file_open(sluice_file **out, const char *path) {
     API_NEED(out);
@@ -38,10 +38,14 @@ static void print_float(sl_buf *out, double x, bool is_double) {
     else sl_buf_printf(out, is_double ? "%.17g" : "%.9g", x); // enough digits to read back the same number
 }
 
+// Names are plain words in all files but hostile ones; only those are quoted.
 static void print_name(sl_buf *out, sl_span name) {
     size_t start = out->n_bytes;
+    bool plain = name.n_bytes > 0;
+    for (size_t i = 0; i < name.n_bytes; i++) plain = plain && name.data[i] > ' ' && name.data[i] < 0x7f;
     sl_buf_text(out, "  ");
-    sl_buf_json(out, name);
+    if (plain) sl_buf_append(out, name.data, name.n_bytes);
+    else sl_buf_json(out, name);
     size_t width = out->n_bytes - start;
     sl_buf_printf(out, "%*s", width < NAME_WIDTH ? (int)(NAME_WIDTH - width) : 1, "");
 }

@@ -47,6 +47,10 @@ sluice_status sluice_decode(const sluice_model *model, char *text, size_t cap, s
     API_NEED(ids || n_ids == 0);
     sl_status status = need_tokenizer(model);
     if (status != SL_OK) return api_fail(status);
+    int32_t n_vocab = model->model->vocab.n_vocab;
+    for (size_t i = 0; i < n_ids; i++)
+        if (ids[i] < 0 || ids[i] >= n_vocab)
+            return api_fail(SL_FAIL(SL_BAD_ARG, "id %d at %zu is not in 0 .. %d", ids[i], i, n_vocab - 1));
     sl_decode_options options = {.special = flags & SLUICE_SHOW_SPECIAL};
     status = sl_tokenizer_decode(model->tokenizer, text, cap, n, ids, n_ids, &options);
     return api_fail(status == SL_OK ? check_cap(*n, cap, "bytes") : status);

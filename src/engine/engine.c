@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Birth, death and questions. Creation goes from cheap to dear: options, device, plans, the check that they fit; then
-// memory, weights, programs, and a warm-up; whatever fails undoes the rest.
+// Birth, death and questions. Creation goes from cheap to dear: device, plans, the check that they fit, memory, programs,
+// weights; whatever fails undoes the rest. There is no warm-up step: all memory is touched here, and the first step of each
+// program takes no fault (tests/model/test_sealed.c counts it too), so that the first token need not wait for one.
 #include "engine/engine_part.h"
 
 #include <string.h>
