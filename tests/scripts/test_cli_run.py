@@ -185,6 +185,7 @@ class Chat(Case):
         self.say(b"Hello", b"tok/s")
 
     def test_keys(self):
+        time.sleep(0.5)  # libedit takes over the keys just after it has printed the prompt
         os.write(self.fd, b"a half-written line\x03")
         self.expect(b"\n> ")
         self.say(b"/stats", b" 0 messages")
