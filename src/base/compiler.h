@@ -12,6 +12,7 @@
 #define SL_NOINLINE        __attribute__((noinline))
 #define SL_THREAD_LOCAL    _Thread_local
 #define SL_PREFETCH(p)     __builtin_prefetch((p), 0, 2) // for reading, into the second-level cache
+#define SL_PREFETCH_NEAR(p) __builtin_prefetch((p), 0, 3) // into the first-level cache
 
 // Before a small loop of constant length over an array of vectors, so that the array lives in registers.
 #if defined(__clang__)

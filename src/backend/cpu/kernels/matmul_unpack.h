@@ -5,6 +5,7 @@
 //   V_ROWS                       weight rows of a vector: 16, 8 or 1
 //   vec, fvec                    four bytes, one float of each row
 //   v_load(out[4], p, stride)    16 bytes of each row, row i at p + i * stride, as four vectors
+//   v_load2(out[8], p, stride)   32 bytes of each row
 //   v_load1(p, stride)           4 bytes of each row
 //   v_put(q, v), f_put(f, v)     to a panel
 //   v_and(v, byte), v_or(a, b), v_add128(v)
@@ -37,23 +38,37 @@ SL_INLINE vec take(vec v, uint32_t from, uint32_t to, int mask) {
     return v_and(from > to ? v_shr(v, from - to) : v_shl(v, to - from), mask);
 }
 
-// Where the bytes come from, and those of a later panel: each load asks the cache for as many of them as it takes itself, so
-// that memory and arithmetic go on side by side. (All at once would fill the few slots for misses and stall.)
+// Where the bytes come from. Each load asks the caches for as many bytes as it takes itself: for the second level of a
+// later panel, in the order of memory; for the first level of the same rows a little further on. So memory and
+// arithmetic go on side by side. (All at once would fill the few slots for misses and stall.)
 typedef struct source {
     uint64_t stride;
     const uint8_t *next;
+    uint32_t turn; // which quarter of the rows is asked for
 } source;
 
-SL_INLINE void ask(source *s, uint32_t n_bytes) {
-    for (uint32_t i = 0; i < n_bytes; i += 64) SL_PREFETCH(s->next + i);
-    s->next += n_bytes;
+enum { AHEAD = 192 }; // bytes; measured: 64..320 are alike, none is 15 % slower on K types
+
+SL_INLINE void ask(source *s, const uint8_t *p) {
+    SL_UNROLL
+    for (uint32_t i = 0; 4 * i < V_ROWS; i++) SL_PREFETCH_NEAR(p + (s->turn * (V_ROWS / 4) + i) * s->stride + AHEAD);
+    s->turn = (s->turn + 1) % 4;
+    SL_UNROLL
+    for (uint32_t i = 0; i < 16 * V_ROWS; i += 64) SL_PREFETCH(s->next + i);
+    s->next += 16 * V_ROWS;
 }
 SL_INLINE void load(vec out[4], const uint8_t *p, source *s) {
     v_load(out, p, s->stride);
-    ask(s, 16 * V_ROWS);
+    ask(s, p);
+}
+SL_INLINE void load2(vec out[8], const uint8_t *p, source *s) {
+    v_load2(out, p, s->stride);
+    ask(s, p);
+    ask(s, p + 16);
 }
 SL_INLINE vec load1(const uint8_t *p, source *s) {
-    ask(s, 4 * V_ROWS);
+    SL_PREFETCH(s->next);
+    s->next += 4 * V_ROWS;
     return v_load1(p, s->stride);
 }
 
@@ -103,7 +118,7 @@ SL_INLINE void put_halves_book(sl_panel *out, uint32_t quad, uint32_t row, const
 #define AT(type, member) (blk + offsetof(type, member))
 
 static void unpack_q4_0(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next};
+    source s = {from->w_row_bytes, from->next, 0};
     FOR_BLOCKS(sl_blk_q4_0) {
         put_scale(out, b, row, f_f16(load1(blk, &s), 0));
         put_halves(out, 8 * b, row, AT(sl_blk_q4_0, qs), &s);
@@ -111,7 +126,7 @@ static void unpack_q4_0(sl_panel *out, const sl_panel_source *from) {
 }
 
 static void unpack_q4_1(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next};
+    source s = {from->w_row_bytes, from->next, 0};
     FOR_BLOCKS(sl_blk_q4_1) {
         vec dm = load1(blk, &s);
         put_scale(out, b, row, f_f16(dm, 0));
@@ -121,7 +136,7 @@ static void unpack_q4_1(sl_panel *out, const sl_panel_source *from) {
 }
 
 static void unpack_q5_0(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next};
+    source s = {from->w_row_bytes, from->next, 0};
     FOR_BLOCKS(sl_blk_q5_0) {
         put_scale(out, b, row, f_f16(load1(blk, &s), 0));
         put_halves_5(out, 8 * b, row, AT(sl_blk_q5_0, qs), load1(AT(sl_blk_q5_0, qh), &s), &s);
@@ -129,7 +144,7 @@ static void unpack_q5_0(sl_panel *out, const sl_panel_source *from) {
 }
 
 static void unpack_q5_1(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next};
+    source s = {from->w_row_bytes, from->next, 0};
     FOR_BLOCKS(sl_blk_q5_1) {
         vec dm = load1(blk, &s);
         put_scale(out, b, row, f_f16(dm, 0));
@@ -139,21 +154,18 @@ static void unpack_q5_1(sl_panel *out, const sl_panel_source *from) {
 }
 
 static void unpack_q8_0(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next};
+    source s = {from->w_row_bytes, from->next, 0};
     FOR_BLOCKS(sl_blk_q8_0) {
         put_scale(out, b, row, f_f16(load1(blk, &s), 0));
+        vec v[8];
+        load2(v, AT(sl_blk_q8_0, qs), &s);
         SL_UNROLL
-        for (uint32_t half = 0; half < 2; half++) {
-            vec v[4];
-            load(v, AT(sl_blk_q8_0, qs) + 16 * half, &s);
-            SL_UNROLL
-            for (uint32_t i = 0; i < 4; i++) put_quad(out, 8 * b + 4 * half + i, row, v_add128(v[i]));
-        }
+        for (uint32_t i = 0; i < 8; i++) put_quad(out, 8 * b + i, row, v_add128(v[i]));
     }
 }
 
 static void unpack_iq4_nl(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next};
+    source s = {from->w_row_bytes, from->next, 0};
     uint8_t table[16];
     book(table, iq4_values, SIGNED_OFFSET);
     FOR_BLOCKS(sl_blk_iq4_nl) {
@@ -163,7 +175,7 @@ static void unpack_iq4_nl(sl_panel *out, const sl_panel_source *from) {
 }
 
 static void unpack_mxfp4(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next};
+    source s = {from->w_row_bytes, from->next, 0};
     uint8_t table[16];
     book(table, mxfp4_values, MXFP4_OFFSET);
     FOR_BLOCKS(sl_blk_mxfp4) {
@@ -174,85 +186,73 @@ static void unpack_mxfp4(sl_panel *out, const sl_panel_source *from) {
 
 // ---- super-blocks: always one, of 256 columns --------------------------------------------------------------
 
-// scales[g] = d * byte g of s, g < 16
-SL_INLINE void put_sub_scales(sl_panel *out, uint32_t row, fvec d, const vec *s, uint32_t n_vec, int32_t offset) {
-    SL_UNROLL
-    for (uint32_t g = 0; g < 4 * n_vec; g++)
-        put_scale(out, g, row, f_mul(d, f_sub(f_byte(s[g / 4], g % 4), (float)offset)));
-}
-
-// The header that q4_K and q5_K share: 8 six-bit scales and minima, see blocks.h.
-SL_INLINE void put_k_header(sl_panel *out, uint32_t row, const uint8_t *blk, source *s) {
+// The header that q4_K and q5_K share: 8 six-bit scales and minima, see blocks.h. The scales of odd groups are also
+// divided by `odd`.
+SL_INLINE void put_k_header(sl_panel *out, uint32_t row, const uint8_t *blk, source *s, float odd) {
     vec h[4];
     load(h, blk, s); // d and dmin; scale bytes 0..3; 4..7; 8..11
     vec scale[2] = {v_and(h[1], 0x3f), v_or(v_and(h[3], 0x0f), take(h[1], 6, 4, 0x30))};
     vec min[2] = {v_and(h[2], 0x3f), v_or(take(h[3], 4, 0, 0x0f), take(h[2], 6, 4, 0x30))};
-    fvec d = f_f16(h[0], 0), dmin = f_mul(f_f16(h[0], 1), f_set(-1));
-    put_sub_scales(out, row, d, scale, 2, 0);
+    fvec d = f_f16(h[0], 0), d_odd = f_mul(d, f_set(1 / odd)), dmin = f_mul(f_f16(h[0], 1), f_set(-1));
     SL_UNROLL
-    for (uint32_t g = 0; g < 8; g++) put_min(out, g, row, f_mul(dmin, f_byte(min[g / 4], g % 4)));
+    for (uint32_t g = 0; g < 8; g++) {
+        put_scale(out, g, row, f_mul(g % 2 ? d_odd : d, f_byte(scale[g / 4], g % 4)));
+        put_min(out, g, row, f_mul(dmin, f_byte(min[g / 4], g % 4)));
+    }
 }
 
+// High nibbles stay where they are: bytes 16 times as large with scales a 16th as large are the same floats, and no shift.
 static void unpack_q4_k(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next};
+    source s = {from->w_row_bytes, from->next, 0};
     FOR_BLOCKS(sl_blk_q4_k) {
-        put_k_header(out, row, blk, &s);
-        SL_UNROLL
-        for (uint32_t run = 0; run < 4; run++) // 64 columns: 32 low nibbles, 32 high
+        put_k_header(out, row, blk, &s, 16);
+        for (uint32_t run = 0; run < 4; run++) { // 64 columns: 32 low nibbles, 32 high
+            vec v[8];
+            load2(v, AT(sl_blk_q4_k, qs) + 32 * run, &s);
             SL_UNROLL
-            for (uint32_t half = 0; half < 2; half++) {
-                vec v[4];
-                load(v, AT(sl_blk_q4_k, qs) + 32 * run + 16 * half, &s);
-                SL_UNROLL
-                for (uint32_t i = 0; i < 4; i++) {
-                    uint32_t quad = 16 * run + 4 * half + i;
-                    put_quad(out, quad, row, v_and(v[i], 0x0f));
-                    put_quad(out, quad + 8, row, take(v[i], 4, 0, 0x0f));
-                }
+            for (uint32_t i = 0; i < 8; i++) {
+                put_quad(out, 16 * run + i, row, v_and(v[i], 0x0f));
+                put_quad(out, 16 * run + 8 + i, row, v_and(v[i], 0xf0));
             }
+        }
     }
 }
 
 static void unpack_q5_k(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next};
+    source s = {from->w_row_bytes, from->next, 0};
     FOR_BLOCKS(sl_blk_q5_k) {
-        put_k_header(out, row, blk, &s);
+        put_k_header(out, row, blk, &s, 1);
+        vec high[8]; // bit k of a byte: column 32 k + l
+        load2(high, AT(sl_blk_q5_k, qh), &s);
         SL_UNROLL
-        for (uint32_t half = 0; half < 2; half++) {
-            vec high[4]; // bit k of a byte: column 32 k + l
-            load(high, AT(sl_blk_q5_k, qh) + 16 * half, &s);
+        for (uint32_t run = 0; run < 4; run++) {
+            vec v[8];
+            load2(v, AT(sl_blk_q5_k, qs) + 32 * run, &s);
             SL_UNROLL
-            for (uint32_t run = 0; run < 4; run++) {
-                vec v[4];
-                load(v, AT(sl_blk_q5_k, qs) + 32 * run + 16 * half, &s);
-                SL_UNROLL
-                for (uint32_t i = 0; i < 4; i++) {
-                    uint32_t quad = 16 * run + 4 * half + i;
-                    put_quad(out, quad, row, v_or(v_and(v[i], 0x0f), take(high[i], 2 * run, 4, 0x10)));
-                    put_quad(out, quad + 8, row, v_or(take(v[i], 4, 0, 0x0f), take(high[i], 2 * run + 1, 4, 0x10)));
-                }
+            for (uint32_t i = 0; i < 8; i++) {
+                put_quad(out, 16 * run + i, row, v_or(v_and(v[i], 0x0f), take(high[i], 2 * run, 4, 0x10)));
+                put_quad(out, 16 * run + 8 + i, row, v_or(take(v[i], 4, 0, 0x0f), take(high[i], 2 * run + 1, 4, 0x10)));
             }
         }
     }
 }
 
 static void unpack_q6_k(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next};
+    source s = {from->w_row_bytes, from->next, 0};
     FOR_BLOCKS(sl_blk_q6_k) {
         vec sub[4];
         load(sub, AT(sl_blk_q6_k, scales), &s);
         fvec d = f_f16(load1(AT(sl_blk_q6_k, d) - 2, &s), 1);
         SL_UNROLL
         for (uint32_t g = 0; g < 16; g++) put_scale(out, g, row, f_mul(d, f_sbyte(sub[g / 4], g % 4)));
-        SL_UNROLL
-        for (uint32_t part = 0; part < 4; part++) { // 16 of each 32 columns; part / 2 is the run of 128
-            vec a[4], c[4], h[4];
-            load(a, AT(sl_blk_q6_k, ql) + 64 * (part / 2) + 16 * (part % 2), &s);
-            load(c, AT(sl_blk_q6_k, ql) + 64 * (part / 2) + 16 * (part % 2) + 32, &s);
-            load(h, AT(sl_blk_q6_k, qh) + 16 * part, &s);
+        for (uint32_t run = 0; run < 2; run++) { // 128 columns
+            vec a[8], c[8], h[8];
+            load2(a, AT(sl_blk_q6_k, ql) + 64 * run, &s);
+            load2(c, AT(sl_blk_q6_k, ql) + 64 * run + 32, &s);
+            load2(h, AT(sl_blk_q6_k, qh) + 32 * run, &s);
             SL_UNROLL
-            for (uint32_t i = 0; i < 4; i++) {
-                uint32_t quad = 32 * (part / 2) + 4 * (part % 2) + i;
+            for (uint32_t i = 0; i < 8; i++) {
+                uint32_t quad = 32 * run + i;
                 put_quad(out, quad, row, v_or(v_and(a[i], 0x0f), take(h[i], 0, 4, 0x30)));
                 put_quad(out, quad + 8, row, v_or(v_and(c[i], 0x0f), take(h[i], 2, 4, 0x30)));
                 put_quad(out, quad + 16, row, v_or(take(a[i], 4, 0, 0x0f), take(h[i], 4, 4, 0x30)));
@@ -263,36 +263,33 @@ static void unpack_q6_k(sl_panel *out, const sl_panel_source *from) {
 }
 
 static void unpack_q3_k(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next};
+    source s = {from->w_row_bytes, from->next, 0};
     FOR_BLOCKS(sl_blk_q3_k) {
         const uint8_t *scales = AT(sl_blk_q3_k, scales);
         vec a = load1(scales, &s), c = load1(scales + 4, &s), h = load1(scales + 8, &s);
         vec sub[4] = {v_or(v_and(a, 0x0f), take(h, 0, 4, 0x30)), v_or(v_and(c, 0x0f), take(h, 2, 4, 0x30)),
-                    v_or(take(a, 4, 0, 0x0f), take(h, 4, 4, 0x30)),
-                    v_or(take(c, 4, 0, 0x0f), take(h, 6, 4, 0x30))};
-        put_sub_scales(out, row, f_f16(load1(AT(sl_blk_q3_k, d) - 2, &s), 1), sub, 4, 32);
+                      v_or(take(a, 4, 0, 0x0f), take(h, 4, 4, 0x30)), v_or(take(c, 4, 0, 0x0f), take(h, 6, 4, 0x30))};
+        fvec d = f_f16(load1(AT(sl_blk_q3_k, d) - 2, &s), 1);
         SL_UNROLL
-        for (uint32_t half = 0; half < 2; half++) {
-            vec high[4]; // bit k of a byte: column 32 k + l
-            load(high, AT(sl_blk_q3_k, hmask) + 16 * half, &s);
+        for (uint32_t g = 0; g < 16; g++) put_scale(out, g, row, f_mul(d, f_sub(f_byte(sub[g / 4], g % 4), 32)));
+        vec high[8]; // bit k of a byte: column 32 k + l
+        load2(high, AT(sl_blk_q3_k, hmask), &s);
+        SL_UNROLL
+        for (uint32_t run = 0; run < 2; run++) { // 128 columns
+            vec v[8];
+            load2(v, AT(sl_blk_q3_k, qs) + 32 * run, &s);
             SL_UNROLL
-            for (uint32_t run = 0; run < 2; run++) {
-                vec v[4];
-                load(v, AT(sl_blk_q3_k, qs) + 32 * run + 16 * half, &s);
+            for (uint32_t i = 0; i < 8; i++)
                 SL_UNROLL
-                for (uint32_t i = 0; i < 4; i++)
-                    SL_UNROLL
-                    for (uint32_t j = 0; j < 4; j++)
-                        put_quad(out, 32 * run + 8 * j + 4 * half + i, row,
-                                 v_or(take(v[i], 2 * j, 0, 0x03),
-                                      take(high[i], 4 * run + j, 2, 0x04)));
-            }
+                for (uint32_t j = 0; j < 4; j++)
+                    put_quad(out, 32 * run + 8 * j + i, row,
+                             v_or(take(v[i], 2 * j, 0, 0x03), take(high[i], 4 * run + j, 2, 0x04)));
         }
     }
 }
 
 static void unpack_q2_k(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next};
+    source s = {from->w_row_bytes, from->next, 0};
     FOR_BLOCKS(sl_blk_q2_k) {
         vec sub[4], dd = load1(AT(sl_blk_q2_k, d), &s);
         load(sub, AT(sl_blk_q2_k, scales), &s);
@@ -302,21 +299,19 @@ static void unpack_q2_k(sl_panel *out, const sl_panel_source *from) {
             put_scale(out, g, row, f_mul(d, f_byte(v_and(sub[g / 4], 0x0f), g % 4)));
             put_min(out, g, row, f_mul(dmin, f_byte(take(sub[g / 4], 4, 0, 0x0f), g % 4)));
         }
-        SL_UNROLL
-        for (uint32_t part = 0; part < 4; part++) {
-            vec v[4];
-            load(v, AT(sl_blk_q2_k, qs) + 16 * part, &s);
+        for (uint32_t run = 0; run < 2; run++) { // 128 columns
+            vec v[8];
+            load2(v, AT(sl_blk_q2_k, qs) + 32 * run, &s);
             SL_UNROLL
-            for (uint32_t i = 0; i < 4; i++)
+            for (uint32_t i = 0; i < 8; i++)
                 SL_UNROLL
-                for (uint32_t j = 0; j < 4; j++)
-                    put_quad(out, 32 * (part / 2) + 8 * j + 4 * (part % 2) + i, row, take(v[i], 2 * j, 0, 0x03));
+                for (uint32_t j = 0; j < 4; j++) put_quad(out, 32 * run + 8 * j + i, row, take(v[i], 2 * j, 0, 0x03));
         }
     }
 }
 
 static void unpack_iq4_xs(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next};
+    source s = {from->w_row_bytes, from->next, 0};
     uint8_t table[16];
     book(table, iq4_values, SIGNED_OFFSET);
     FOR_BLOCKS(sl_blk_iq4_xs) {

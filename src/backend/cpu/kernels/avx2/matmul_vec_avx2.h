@@ -34,6 +34,11 @@ SL_INLINE void v_load(vec out[4], const uint8_t *p, uint64_t stride) {
     out[2] = _mm256_unpacklo_epi64(b, d), out[3] = _mm256_unpackhi_epi64(b, d);
 }
 
+SL_INLINE void v_load2(vec out[8], const uint8_t *p, uint64_t stride) {
+    v_load(out, p, stride);
+    v_load(out + 4, p + 16, stride);
+}
+
 SL_INLINE void v_put(uint8_t *q, vec v) { _mm256_store_si256((void *)q, v); }
 SL_INLINE void f_put(float *f, fvec v) { _mm256_store_ps(f, v); }
 SL_INLINE vec v_and(vec v, int byte) { return _mm256_and_si256(v, _mm256_set1_epi8((char)byte)); }

@@ -26,14 +26,38 @@ SL_INLINE vec v_rows4(const uint8_t *p, uint64_t stride) {
     return _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(p + 12 * stride)), 3);
 }
 
-// Then a 4 x 4 transposition of words in each lane.
-SL_INLINE void v_load(vec out[4], const uint8_t *p, uint64_t stride) {
-    vec r0 = v_rows4(p, stride), r1 = v_rows4(p + stride, stride);
-    vec r2 = v_rows4(p + 2 * stride, stride), r3 = v_rows4(p + 3 * stride, stride);
+// A 4 x 4 transposition of words in each lane.
+SL_INLINE void v_transpose(vec out[4], vec r0, vec r1, vec r2, vec r3) {
     vec a = _mm512_unpacklo_epi32(r0, r1), b = _mm512_unpackhi_epi32(r0, r1);
     vec c = _mm512_unpacklo_epi32(r2, r3), d = _mm512_unpackhi_epi32(r2, r3);
     out[0] = _mm512_unpacklo_epi64(a, c), out[1] = _mm512_unpackhi_epi64(a, c);
     out[2] = _mm512_unpacklo_epi64(b, d), out[3] = _mm512_unpackhi_epi64(b, d);
+}
+
+SL_INLINE void v_load(vec out[4], const uint8_t *p, uint64_t stride) {
+    v_transpose(out, v_rows4(p, stride), v_rows4(p + stride, stride), v_rows4(p + 2 * stride, stride),
+                v_rows4(p + 3 * stride, stride));
+}
+
+// Rows i and i + 4, 32 bytes of each.
+SL_INLINE vec v_rows2(const uint8_t *p, uint64_t stride) {
+    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)p)),
+                              _mm256_loadu_si256((const void *)(p + 4 * stride)), 1);
+}
+
+// Rows 0..7 and 8..15 apart leave the two 16 bytes of a row in neighbouring lanes; then these lanes are sorted.
+SL_INLINE void v_load2(vec out[8], const uint8_t *p, uint64_t stride) {
+    const uint8_t *q = p + 8 * stride;
+    vec a[4], b[4];
+    v_transpose(a, v_rows2(p, stride), v_rows2(p + stride, stride), v_rows2(p + 2 * stride, stride),
+                v_rows2(p + 3 * stride, stride));
+    v_transpose(b, v_rows2(q, stride), v_rows2(q + stride, stride), v_rows2(q + 2 * stride, stride),
+                v_rows2(q + 3 * stride, stride));
+    SL_UNROLL
+    for (int i = 0; i < 4; i++) {
+        out[i] = _mm512_shuffle_i32x4(a[i], b[i], _MM_SHUFFLE(2, 0, 2, 0));
+        out[4 + i] = _mm512_shuffle_i32x4(a[i], b[i], _MM_SHUFFLE(3, 1, 3, 1));
+    }
 }
 
 SL_INLINE void v_put(uint8_t *q, vec v) { _mm512_store_si512((void *)q, v); }

@@ -26,6 +26,11 @@ SL_INLINE void v_load(vec out[4], const uint8_t *p, uint64_t stride) {
     memcpy(out, p, 16);
 }
 
+SL_INLINE void v_load2(vec out[8], const uint8_t *p, uint64_t stride) {
+    (void)stride;
+    memcpy(out, p, 32);
+}
+
 SL_INLINE void v_put(uint8_t *q, vec v) { memcpy(q, &v, sizeof v); }
 SL_INLINE void f_put(float *f, fvec v) { *f = v; }
 SL_INLINE vec v_and(vec v, int byte) { return v & 0x01010101u * (uint32_t)byte; }
