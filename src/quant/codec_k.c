@@ -7,22 +7,30 @@
 #include "quant/blocks.h"
 #include "quant/codecs.h"
 
-// Element i of 256 two-bit numbers.
-static int two_bits(const uint8_t qs[64], int i) {
-    return qs[i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3;
+// Numbers of a few bits lie in planes: element i of a run is byte i of the run's bytes, shifted. A sub-block is one
+// shift of 16 or 32 bytes, so its loop is plain enough for a compiler's vectors. Sub-block j of 16 or 32 elements:
+
+// of two-bit numbers: 32 bytes hold 128 elements
+static const uint8_t *two_bits(const uint8_t qs[64], int first, int *shift) {
+    *shift = first % 128 / 32 * 2;
+    return qs + first / 128 * 32 + first % 32;
 }
 
-// Element i of 256 single bits.
-static int one_bit(const uint8_t mask[32], int i) { return mask[i % 32] >> i / 32 & 1; }
+// of nibbles: n bytes hold 2 n elements
+static const uint8_t *nibbles(const uint8_t qs[128], int first, int n, int *shift) {
+    *shift = first / n % 2 * 4;
+    return qs + first / (2 * n) * n + first % n;
+}
 
-void sl_decode_q2_k(float *out, const void *blocks, size_t n_blk) {
+void sl_decode_q2_k(float *restrict out, const void *blocks, size_t n_blk) {
     const sl_blk_q2_k *b = blocks;
-    for (size_t i = 0; i < n_blk; i++, b++, out += SL_BLK_K_LEN) {
+    for (size_t i = 0; i < n_blk; i++, b++) {
         float d = sl_f16_to_f32(b->d), dmin = sl_f16_to_f32(b->dmin);
-        for (int j = 0; j < 16; j++) {
+        for (int j = 0; j < 16; j++, out += 16) {
             float scale = d * (float)(b->scales[j] & 15), min = dmin * (float)(b->scales[j] >> 4);
-            for (int l = 16 * j; l < 16 * j + 16; l++)
-                out[l] = scale * (float)two_bits(b->qs, l) - min;
+            int shift;
+            const uint8_t *q = two_bits(b->qs, 16 * j, &shift);
+            for (int l = 0; l < 16; l++) out[l] = scale * (float)(q[l] >> shift & 3) - min;
         }
     }
 }
@@ -32,14 +40,16 @@ static int scale_q3(const uint8_t scales[12], int j) {
     return (low | high << 4) - 32;
 }
 
-void sl_decode_q3_k(float *out, const void *blocks, size_t n_blk) {
+void sl_decode_q3_k(float *restrict out, const void *blocks, size_t n_blk) {
     const sl_blk_q3_k *b = blocks;
-    for (size_t i = 0; i < n_blk; i++, b++, out += SL_BLK_K_LEN) {
+    for (size_t i = 0; i < n_blk; i++, b++) {
         float d = sl_f16_to_f32(b->d);
-        for (int j = 0; j < 16; j++) {
+        for (int j = 0; j < 16; j++, out += 16) {
             float scale = d * (float)scale_q3(b->scales, j);
-            for (int l = 16 * j; l < 16 * j + 16; l++)
-                out[l] = scale * (float)((two_bits(b->qs, l) | one_bit(b->hmask, l) << 2) - 4);
+            int shift;
+            const uint8_t *q = two_bits(b->qs, 16 * j, &shift), *high = b->hmask + j % 2 * 16;
+            for (int l = 0; l < 16; l++)
+                out[l] = scale * (float)(((q[l] >> shift & 3) | (high[l] >> j / 2 & 1) << 2) - 4);
         }
     }
 }
@@ -52,45 +62,46 @@ static int min_q4(const uint8_t s[12], int j) {
     return j < 4 ? s[4 + j] & 63 : s[4 + j] >> 4 | s[j] >> 6 << 4;
 }
 
-// Element i of 256 nibbles, in runs of n bytes that hold 2 n elements.
-static int nibble(const uint8_t qs[128], int i, int n) {
-    return qs[i / (2 * n) * n + i % n] >> i / n % 2 * 4 & 15;
-}
-
-void sl_decode_q4_k(float *out, const void *blocks, size_t n_blk) {
+void sl_decode_q4_k(float *restrict out, const void *blocks, size_t n_blk) {
     const sl_blk_q4_k *b = blocks;
-    for (size_t i = 0; i < n_blk; i++, b++, out += SL_BLK_K_LEN) {
+    for (size_t i = 0; i < n_blk; i++, b++) {
         float d = sl_f16_to_f32(b->d), dmin = sl_f16_to_f32(b->dmin);
-        for (int j = 0; j < 8; j++) {
+        for (int j = 0; j < 8; j++, out += 32) {
             float scale = d * (float)scale_q4(b->scales, j),
                   min = dmin * (float)min_q4(b->scales, j);
-            for (int l = 32 * j; l < 32 * j + 32; l++)
-                out[l] = scale * (float)nibble(b->qs, l, 32) - min;
+            int shift;
+            const uint8_t *q = nibbles(b->qs, 32 * j, 32, &shift);
+            for (int l = 0; l < 32; l++) out[l] = scale * (float)(q[l] >> shift & 15) - min;
         }
     }
 }
 
-void sl_decode_q5_k(float *out, const void *blocks, size_t n_blk) {
+void sl_decode_q5_k(float *restrict out, const void *blocks, size_t n_blk) {
     const sl_blk_q5_k *b = blocks;
-    for (size_t i = 0; i < n_blk; i++, b++, out += SL_BLK_K_LEN) {
+    for (size_t i = 0; i < n_blk; i++, b++) {
         float d = sl_f16_to_f32(b->d), dmin = sl_f16_to_f32(b->dmin);
-        for (int j = 0; j < 8; j++) {
+        for (int j = 0; j < 8; j++, out += 32) {
             float scale = d * (float)scale_q4(b->scales, j),
                   min = dmin * (float)min_q4(b->scales, j);
-            for (int l = 32 * j; l < 32 * j + 32; l++)
-                out[l] = scale * (float)(nibble(b->qs, l, 32) | one_bit(b->qh, l) << 4) - min;
+            int shift;
+            const uint8_t *q = nibbles(b->qs, 32 * j, 32, &shift), *high = b->qh;
+            for (int l = 0; l < 32; l++)
+                out[l] = scale * (float)((q[l] >> shift & 15) | (high[l] >> j & 1) << 4) - min;
         }
     }
 }
 
-void sl_decode_q6_k(float *out, const void *blocks, size_t n_blk) {
+void sl_decode_q6_k(float *restrict out, const void *blocks, size_t n_blk) {
     const sl_blk_q6_k *b = blocks;
-    for (size_t i = 0; i < n_blk; i++, b++, out += SL_BLK_K_LEN) {
+    for (size_t i = 0; i < n_blk; i++, b++) {
         float d = sl_f16_to_f32(b->d);
-        for (int j = 0; j < 16; j++) {
+        for (int j = 0; j < 16; j++, out += 16) {
             float scale = d * (float)b->scales[j];
-            for (int l = 16 * j; l < 16 * j + 16; l++)
-                out[l] = scale * (float)((nibble(b->ql, l, 64) | two_bits(b->qh, l) << 4) - 32);
+            int shift, high_shift;
+            const uint8_t *q = nibbles(b->ql, 16 * j, 64, &shift);
+            const uint8_t *high = two_bits(b->qh, 16 * j, &high_shift);
+            for (int l = 0; l < 16; l++)
+                out[l] = scale * (float)(((q[l] >> shift & 15) | (high[l] >> high_shift & 3) << 4) - 32);
         }
     }
 }

@@ -7,7 +7,7 @@
 #include "quant/blocks.h"
 #include "quant/codecs.h"
 
-void sl_decode_q4_0(float *out, const void *blocks, size_t n_blk) {
+void sl_decode_q4_0(float *restrict out, const void *blocks, size_t n_blk) {
     const sl_blk_q4_0 *b = blocks;
     for (size_t i = 0; i < n_blk; i++, b++, out += SL_BLK_LEN) {
         float d = sl_f16_to_f32(b->d);
@@ -18,7 +18,7 @@ void sl_decode_q4_0(float *out, const void *blocks, size_t n_blk) {
     }
 }
 
-void sl_decode_q4_1(float *out, const void *blocks, size_t n_blk) {
+void sl_decode_q4_1(float *restrict out, const void *blocks, size_t n_blk) {
     const sl_blk_q4_1 *b = blocks;
     for (size_t i = 0; i < n_blk; i++, b++, out += SL_BLK_LEN) {
         float d = sl_f16_to_f32(b->d), m = sl_f16_to_f32(b->m);
@@ -29,31 +29,39 @@ void sl_decode_q4_1(float *out, const void *blocks, size_t n_blk) {
     }
 }
 
-static int bit4(const uint8_t qh[4], int i) { return (qh[i / 8] >> i % 8 & 1) << 4; }
+// Bit i of the word qh as bit 4 of out[i].
+static void spread(uint8_t out[SL_BLK_LEN], const uint8_t qh[4]) {
+    for (int k = 0; k < 4; k++)
+        for (int l = 0; l < 8; l++) out[8 * k + l] = (uint8_t)((qh[k] >> l & 1) << 4);
+}
 
-void sl_decode_q5_0(float *out, const void *blocks, size_t n_blk) {
+void sl_decode_q5_0(float *restrict out, const void *blocks, size_t n_blk) {
     const sl_blk_q5_0 *b = blocks;
+    uint8_t high[SL_BLK_LEN];
     for (size_t i = 0; i < n_blk; i++, b++, out += SL_BLK_LEN) {
         float d = sl_f16_to_f32(b->d);
+        spread(high, b->qh);
         for (int l = 0; l < 16; l++) {
-            out[l] = d * (float)(((b->qs[l] & 15) | bit4(b->qh, l)) - 16);
-            out[l + 16] = d * (float)((b->qs[l] >> 4 | bit4(b->qh, l + 16)) - 16);
+            out[l] = d * (float)(((b->qs[l] & 15) | high[l]) - 16);
+            out[l + 16] = d * (float)((b->qs[l] >> 4 | high[l + 16]) - 16);
         }
     }
 }
 
-void sl_decode_q5_1(float *out, const void *blocks, size_t n_blk) {
+void sl_decode_q5_1(float *restrict out, const void *blocks, size_t n_blk) {
     const sl_blk_q5_1 *b = blocks;
+    uint8_t high[SL_BLK_LEN];
     for (size_t i = 0; i < n_blk; i++, b++, out += SL_BLK_LEN) {
         float d = sl_f16_to_f32(b->d), m = sl_f16_to_f32(b->m);
+        spread(high, b->qh);
         for (int l = 0; l < 16; l++) {
-            out[l] = d * (float)((b->qs[l] & 15) | bit4(b->qh, l)) + m;
-            out[l + 16] = d * (float)(b->qs[l] >> 4 | bit4(b->qh, l + 16)) + m;
+            out[l] = d * (float)((b->qs[l] & 15) | high[l]) + m;
+            out[l + 16] = d * (float)(b->qs[l] >> 4 | high[l + 16]) + m;
         }
     }
 }
 
-void sl_decode_q8_0(float *out, const void *blocks, size_t n_blk) {
+void sl_decode_q8_0(float *restrict out, const void *blocks, size_t n_blk) {
     const sl_blk_q8_0 *b = blocks;
     for (size_t i = 0; i < n_blk; i++, b++, out += SL_BLK_LEN) {
         float d = sl_f16_to_f32(b->d);
