@@ -20,10 +20,12 @@ static sl_status find_kind(sl_vocab *v, const sl_gguf *gguf) {
     SL_TRY(sl_gguf_read_text(kv, &v->model));
     if (sl_span_is(v->model, "gpt2")) return v->kind = SL_VOCAB_BPE, SL_OK;
     if (sl_span_is(v->model, "llama")) return v->kind = SL_VOCAB_SPM, SL_OK;
+    // Gemma 4's is byte-pair encoding too, with a pre-tokenizer of that name and no key for it.
+    if (sl_span_is(v->model, "gemma4")) return v->kind = SL_VOCAB_BPE, v->pre = v->model, SL_OK;
     if (sl_span_is(v->model, "no_vocab") || sl_span_is(v->model, "none")) return SL_OK;
     return SL_FAIL(SL_UNSUPPORTED,
                    "the vocabulary model '%.*s' (key 'tokenizer.ggml.model') is not supported; "
-                   "gpt2 and llama are",
+                   "gpt2, gemma4 and llama are",
                    (int)SL_MIN(v->model.n_bytes, 64), v->model.data);
 }
 
@@ -211,7 +213,7 @@ static sl_status read_vocab(sl_vocab *v, const sl_gguf *gguf, sl_span pre_overri
     if (kv) SL_TRY(sl_gguf_read_text(kv, &v->chat_template));
     if (v->kind == SL_VOCAB_NONE) return SL_OK;
     kv = find(gguf, "ggml.pre");
-    if (kv) SL_TRY(sl_gguf_read_text(kv, &v->pre));
+    if (kv && !v->pre.data) SL_TRY(sl_gguf_read_text(kv, &v->pre));
     if (pre_override.data) v->pre = pre_override;
     SL_TRY(read_tokens(v, gguf, arena));
     bool spm = v->kind == SL_VOCAB_SPM; // SentencePiece's own defaults
