@@ -14,11 +14,11 @@ help:
 
 build:
 	cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release
-	ninja -C $(BUILD) -j $(JOBS)
+	ninja -C $(BUILD) -j $(JOBS) $(TARGETS)
 
 demo:
 	tools/install_deps.sh build
-	$(MAKE) --no-print-directory build
+	$(MAKE) --no-print-directory build TARGETS=sluice_bin
 	python3 tools/fetch_models.py smollm2
 	@model=`python3 tools/fetch_models.py --path smollm2`; \
 	echo "\$$ $(BUILD)/apps/sluice run $$model -p \"$(PROMPT)\" --temp 0 -n 128"; \
