@@ -120,7 +120,7 @@ sl_status sl_pool_create(sl_pool **out, int n_thread) {
     pool->n_thread = n_thread;
     for (int i = 0; i < n_thread - 1; i++) pool->worker[i].pool = pool, pool->worker[i].index = i + 1;
     for (int i = 0; i < n_thread - 1; i++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "sluice-%d", i + 1);
         sl_status status = sl_thread_create(&pool->worker[i].thread, worker_main, &pool->worker[i], name);
         if (status != SL_OK) {
