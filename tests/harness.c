@@ -6,6 +6,9 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -137,6 +140,9 @@ static int run_forked(int i) {
     if (pid < 0) abort();
     if (pid == 0) {
         setpgid(0, 0);
+#ifdef __linux__
+        prctl(PR_SET_PDEATHSIG, SIGKILL); // no orphan goes on when the program is killed
+#endif
         run_here(i);
         test_end();
     }
