@@ -38,7 +38,7 @@ static sl_status check_ranges(const sluice_engine_options *o) {
 
 static sl_status resolve(sl_engine_options *out, const sluice_model *model, const sluice_engine_options *given) {
     sluice_engine_options o = sluice_engine_options_default();
-    SL_TRY(api_options(&o, given, sizeof o, "engine"));
+    SL_TRY(sl_api_options(&o, given, sizeof o, "engine"));
     SL_TRY(check_ranges(&o));
     const char *backend = o.backend ? o.backend : "cpu";
     int32_t n_ctx = o.n_ctx;
@@ -129,6 +129,16 @@ sluice_status sluice_engine_get_stats(const sluice_engine *engine, sluice_engine
     sl_engine_stats s;
     sl_engine_get_stats(engine->engine, &s);
     *out = (sluice_engine_stats){s.n_step, s.n_row, s.n_alloc, s.n_minor_fault, s.n_major_fault};
+    return SLUICE_OK;
+}
+
+sluice_status sluice_engine_get_cost(const sluice_engine *engine, int32_t n_row, int32_t n_past, sluice_step_cost *out) {
+    API_NEED(out);
+    memset(out, 0, sizeof *out);
+    API_NEED(engine);
+    if (n_row < 1 || n_past < 0) return api_fail(SL_FAIL(SL_BAD_ARG, "a step has 1 or more rows after 0 or more positions"));
+    sl_cost cost = sl_plan_cost(sl_engine_plan(engine->engine, 0), (uint32_t)n_row, 1, (uint32_t)n_past);
+    *out = (sluice_step_cost){cost.weight_bytes, cost.kv_read_bytes, cost.n_mac};
     return SLUICE_OK;
 }
 

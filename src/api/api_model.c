@@ -45,7 +45,7 @@ sluice_status sluice_model_open(sluice_model **out, const char *path, const slui
     *out = NULL;
     API_NEED(path);
     sluice_model_options o = sluice_model_options_default();
-    sl_status status = api_options(&o, options, sizeof o, "model");
+    sl_status status = sl_api_options(&o, options, sizeof o, "model");
     if (status != SL_OK) return api_fail(status);
     if (o.check && (o.vocab_only || o.header_only))
         return api_fail(SL_FAIL(SL_BAD_ARG, "weights cannot be checked when they are not opened"));

@@ -40,6 +40,6 @@ struct sluice_sampler {
 static inline sluice_status api_fail(sl_status status) { return (sluice_status)status; }
 
 // Copies an options struct over its defaults. A caller that was built against an older header hands in a shorter one.
-sl_status api_options(void *out, const void *given, size_t n_bytes, const char *name);
+sl_status sl_api_options(void *out, const void *given, size_t n_bytes, const char *name);
 
 #endif

@@ -19,7 +19,7 @@ sluice_status sluice_sampler_create(sluice_sampler **out, int32_t n_vocab, int32
     API_NEED(out);
     *out = NULL;
     sluice_sampler_options o = sluice_sampler_options_default();
-    sl_status status = api_options(&o, options, sizeof o, "sampler");
+    sl_status status = sl_api_options(&o, options, sizeof o, "sampler");
     if (status != SL_OK) return api_fail(status);
     sl_sampler_options inner = {
         .temp = o.temp,

@@ -25,7 +25,7 @@ const char *sluice_status_name(sluice_status status) { return sl_status_name((sl
 
 void sluice_free(void *ptr) { sl_free(ptr); }
 
-sl_status api_options(void *out, const void *given, size_t n_bytes, const char *name) {
+sl_status sl_api_options(void *out, const void *given, size_t n_bytes, const char *name) {
     size_t given_bytes;
     if (!given) return SL_OK;
     memcpy(&given_bytes, given, sizeof given_bytes);

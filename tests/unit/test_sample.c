@@ -119,7 +119,7 @@ TEST(each_filter_draws_by_its_law) {
     cases[6] = (sl_sampler_options){.temp = 1.5f, .top_k = 20, .top_p = 0.95f, .min_p = 0.02f, .typical_p = 0.9f, .repeat_penalty = 1, .seed = 3};
     cases[7].temp = 20;
     for (int c = 0; c < 8; c++)
-        for (int round = 0; round < 4; round++) {
+        for (int round = 0; round < 2; round++) {
             float logits[N];
             double p[N];
             int count[N];
