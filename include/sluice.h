@@ -173,6 +173,14 @@ void sluice_engine_destroy(sluice_engine **engine);
 sluice_status sluice_engine_get_info(const sluice_engine *engine, sluice_engine_info *out);
 sluice_status sluice_engine_get_stats(const sluice_engine *engine, sluice_engine_stats *out);
 
+/* What a step of n_row rows of one sequence that holds n_past positions must do, by the plan; one row wants logits. Each weight
+ * and each cached position is read once. */
+typedef struct sluice_step_cost {
+    uint64_t weight_bytes, kv_bytes; /* read from memory */
+    uint64_t n_mac;                  /* multiply-accumulates */
+} sluice_step_cost;
+sluice_status sluice_engine_get_cost(const sluice_engine *engine, int32_t n_row, int32_t n_past, sluice_step_cost *out);
+
 /* The program that an engine of these options would run, with shapes, types, bytes, and what it takes in memory; allocates
  * nothing of the engine's. */
 sluice_status sluice_explain(const sluice_model *model, const sluice_engine_options *options, bool json, char **text);

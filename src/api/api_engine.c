@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Engines: options by name become options by kind; all else is forwarded. The one place of the library that reads the environment.
+// Engines: options by name become options by kind; all else is forwarded. The one place of the
+// library that reads the environment.
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,20 +24,27 @@ sluice_engine_options sluice_engine_options_default(void) {
 static sl_status kv_type(sl_type *out, const char *name) {
     if (!name) name = "f16";
     if (sl_type_parse(out, name) && (*out == SL_TYPE_F16 || *out == SL_TYPE_F32)) return SL_OK;
-    return SL_FAIL(SL_UNSUPPORTED, "a KV cache of type '%s' is not supported; there are f16 and f32", name);
+    return SL_FAIL(SL_UNSUPPORTED,
+                   "a KV cache of type '%s' is not supported; there are f16 and f32", name);
 }
 
 static sl_status check_ranges(const sluice_engine_options *o) {
-    if (o->n_ctx < 0) return SL_FAIL(SL_BAD_ARG, "n_ctx is %d; it must be 0 (the model's) or more", o->n_ctx);
+    if (o->n_ctx < 0)
+        return SL_FAIL(SL_BAD_ARG, "n_ctx is %d; it must be 0 (the model's) or more", o->n_ctx);
     if (o->n_seq < 1) return SL_FAIL(SL_BAD_ARG, "n_seq is %d; it must be 1 or more", o->n_seq);
-    if (o->n_row_max < 1) return SL_FAIL(SL_BAD_ARG, "n_row_max is %d; it must be 1 or more", o->n_row_max);
-    if (o->n_logit_max < 1) return SL_FAIL(SL_BAD_ARG, "n_logit_max is %d; it must be 1 or more", o->n_logit_max);
-    if (o->n_thread < 0 || o->n_thread > MAX_THREADS || o->n_thread_prefill < 0 || o->n_thread_prefill > MAX_THREADS)
-        return SL_FAIL(SL_BAD_ARG, "threads are %d and %d; 0 .. %d are possible", o->n_thread, o->n_thread_prefill, MAX_THREADS);
+    if (o->n_row_max < 1)
+        return SL_FAIL(SL_BAD_ARG, "n_row_max is %d; it must be 1 or more", o->n_row_max);
+    if (o->n_logit_max < 1)
+        return SL_FAIL(SL_BAD_ARG, "n_logit_max is %d; it must be 1 or more", o->n_logit_max);
+    if (o->n_thread < 0 || o->n_thread > MAX_THREADS || o->n_thread_prefill < 0 ||
+        o->n_thread_prefill > MAX_THREADS)
+        return SL_FAIL(SL_BAD_ARG, "threads are %d and %d; 0 .. %d are possible", o->n_thread,
+                       o->n_thread_prefill, MAX_THREADS);
     return SL_OK;
 }
 
-static sl_status resolve(sl_engine_options *out, const sluice_model *model, const sluice_engine_options *given) {
+static sl_status resolve(sl_engine_options *out, const sluice_model *model,
+                         const sluice_engine_options *given) {
     sluice_engine_options o = sluice_engine_options_default();
     SL_TRY(sl_api_options(&o, given, sizeof o, "engine"));
     SL_TRY(check_ranges(&o));
@@ -57,12 +65,14 @@ static sl_status resolve(sl_engine_options *out, const sluice_model *model, cons
         .progress = o.progress,
         .user = o.user,
     };
-    if (!out->backend) return SL_FAIL(SL_UNSUPPORTED, "there is no backend '%s'; there are cpu and ref", backend);
+    if (!out->backend)
+        return SL_FAIL(SL_UNSUPPORTED, "there is no backend '%s'; there are cpu and ref", backend);
     SL_TRY(kv_type(&out->type_k, o.kv_k));
     return kv_type(&out->type_v, o.kv_v);
 }
 
-sluice_status sluice_engine_create(sluice_engine **out, const sluice_model *model, const sluice_engine_options *options) {
+sluice_status sluice_engine_create(sluice_engine **out, const sluice_model *model,
+                                   const sluice_engine_options *options) {
     API_NEED(out);
     *out = NULL;
     API_NEED(model);
@@ -87,7 +97,8 @@ void sluice_engine_destroy(sluice_engine **engine) {
 
 static uint64_t kv_position_bytes(const sl_plan *plan) {
     uint64_t n_bytes = 0;
-    for (uint32_t i = 0; i < plan->n_kv; i++) n_bytes += plan->kv[i].k_blk_bytes + plan->kv[i].v_blk_bytes;
+    for (uint32_t i = 0; i < plan->n_kv; i++)
+        n_bytes += plan->kv[i].k_blk_bytes + plan->kv[i].v_blk_bytes;
     return n_bytes / SL_KV_BLK_LEN;
 }
 
@@ -132,17 +143,21 @@ sluice_status sluice_engine_get_stats(const sluice_engine *engine, sluice_engine
     return SLUICE_OK;
 }
 
-sluice_status sluice_engine_get_cost(const sluice_engine *engine, int32_t n_row, int32_t n_past, sluice_step_cost *out) {
+sluice_status sluice_engine_get_cost(const sluice_engine *engine, int32_t n_row, int32_t n_past,
+                                     sluice_step_cost *out) {
     API_NEED(out);
     memset(out, 0, sizeof *out);
     API_NEED(engine);
-    if (n_row < 1 || n_past < 0) return api_fail(SL_FAIL(SL_BAD_ARG, "a step has 1 or more rows after 0 or more positions"));
-    sl_cost cost = sl_plan_cost(sl_engine_plan(engine->engine, 0), (uint32_t)n_row, 1, (uint32_t)n_past);
+    if (n_row < 1 || n_past < 0)
+        return api_fail(SL_FAIL(SL_BAD_ARG, "a step has 1 or more rows after 0 or more positions"));
+    sl_cost cost =
+        sl_plan_cost(sl_engine_plan(engine->engine, 0), (uint32_t)n_row, 1, (uint32_t)n_past);
     *out = (sluice_step_cost){cost.weight_bytes, cost.kv_read_bytes, cost.n_mac};
     return SLUICE_OK;
 }
 
-sluice_status sluice_explain(const sluice_model *model, const sluice_engine_options *options, bool json, char **text) {
+sluice_status sluice_explain(const sluice_model *model, const sluice_engine_options *options,
+                             bool json, char **text) {
     API_NEED(text);
     *text = NULL;
     API_NEED(model);
@@ -151,11 +166,13 @@ sluice_status sluice_explain(const sluice_model *model, const sluice_engine_opti
     return api_fail(status == SL_OK ? sl_engine_explain(model->model, &o, json, text) : status);
 }
 
-// ---- steps -----------------------------------------------------------------------------------------------------
+// ---- steps --------------------------------------------------------------------------------------
 
-_Static_assert(sizeof(sluice_row) == sizeof(sl_row) && offsetof(sluice_row, token) == offsetof(sl_row, token)
-                   && offsetof(sluice_row, seq) == offsetof(sl_row, seq) && offsetof(sluice_row, pos) == offsetof(sl_row, pos)
-                   && offsetof(sluice_row, wants_logits) == offsetof(sl_row, wants_logits),
+_Static_assert(sizeof(sluice_row) == sizeof(sl_row) &&
+                   offsetof(sluice_row, token) == offsetof(sl_row, token) &&
+                   offsetof(sluice_row, seq) == offsetof(sl_row, seq) &&
+                   offsetof(sluice_row, pos) == offsetof(sl_row, pos) &&
+                   offsetof(sluice_row, wants_logits) == offsetof(sl_row, wants_logits),
                "rows are handed through as they are");
 
 sluice_status sluice_step(sluice_engine *engine, const sluice_row *rows, size_t n_row) {
@@ -164,10 +181,12 @@ sluice_status sluice_step(sluice_engine *engine, const sluice_row *rows, size_t 
     return api_fail(sl_engine_step(engine->engine, (const sl_row *)rows, n_row));
 }
 
-const float *sluice_logits(const sluice_engine *engine, size_t i) { return engine ? sl_engine_logits(engine->engine, i) : NULL; }
+const float *sluice_logits(const sluice_engine *engine, size_t i) {
+    return engine ? sl_engine_logits(engine->engine, i) : NULL;
+}
 
-sluice_status sluice_prefill(sluice_engine *engine, int32_t seq, const int32_t *ids, size_t n, sluice_progress *progress,
-                             void *user) {
+sluice_status sluice_prefill(sluice_engine *engine, int32_t seq, const int32_t *ids, size_t n,
+                             sluice_progress *progress, void *user) {
     API_NEED(engine);
     API_NEED(ids);
     return api_fail(sl_engine_prefill(engine->engine, seq, ids, n, progress, user));

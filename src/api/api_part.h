@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What the public handles hold, and the checks that all public functions share. This folder checks arguments and forwards;
-// whatever needs thought lives in a lower layer.
+// What the public handles hold, and the checks that all public functions share. This folder checks
+// arguments and forwards; whatever needs thought lives in a lower layer.
 #ifndef SL_API_API_PART_H
 #define SL_API_API_PART_H
 
@@ -37,9 +37,12 @@ struct sluice_sampler {
         if (!(arg)) return api_fail(SL_FAIL(SL_BAD_ARG, "%s: %s is NULL", __func__, #arg));        \
     } while (0)
 
-static inline sluice_status api_fail(sl_status status) { return (sluice_status)status; }
+static inline sluice_status api_fail(sl_status status) {
+    return (sluice_status)status;
+}
 
-// Copies an options struct over its defaults. A caller that was built against an older header hands in a shorter one.
+// Copies an options struct over its defaults. A caller that was built against an older header hands
+// in a shorter one.
 sl_status sl_api_options(void *out, const void *given, size_t n_bytes, const char *name);
 
 #endif

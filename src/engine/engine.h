@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Who is at which position: sequences, steps, and the memory that they use. The engine owns a device, one program for each
-// width class (1, 2..8, the prefill chunk), the workspace, the KV pool and its tables. After creation it is sealed: a step
-// makes no allocation, no call of the kernel's but to wake its threads, and no choice but that of the width class.
+// Who is at which position: sequences, steps, and the memory that they use. The engine owns a
+// device, one program for each width class (1, 2..8, the prefill chunk), the workspace, the KV pool
+// and its tables. After creation it is sealed: a step makes no allocation, no call of the kernel's
+// but to wake its threads, and no choice but that of the width class.
 #ifndef SL_ENGINE_ENGINE_H
 #define SL_ENGINE_ENGINE_H
 
@@ -16,7 +17,8 @@ enum { SL_N_WIDTH = 3 }; // width classes
 typedef struct sl_engine_options {
     const sl_backend *backend;
     const char *cpu_level; // or NULL
-    uint32_t n_ctx, n_seq, n_row_max, n_logit_max; // all > 0; the last two are lowered to what can be used
+    // All > 0; the last two are lowered to what can be used.
+    uint32_t n_ctx, n_seq, n_row_max, n_logit_max;
     int n_thread, n_thread_prefill;
     sl_type type_k, type_v;
     bool wire;
@@ -33,20 +35,22 @@ typedef struct sl_engine_memory {
     uint64_t weight_bytes, kv_bytes, workspace_bytes, other_bytes, wired_bytes;
 } sl_engine_memory;
 
-// Since the end of create. Allocations are counted within steps, page faults over the whole process and all of the time,
-// because asking for them costs a call of the kernel's: the faults of a loop are the difference of two readings.
+// Since the end of create. Allocations are counted within steps, page faults over the whole process
+// and all of the time, because asking for them costs a call of the kernel's: the faults of a loop
+// are the difference of two readings.
 typedef struct sl_engine_stats {
     uint64_t n_step, n_row, n_alloc, n_minor_fault, n_major_fault;
 } sl_engine_stats;
 
 typedef struct sl_engine sl_engine;
 
-sl_status sl_engine_create(sl_engine **out, const sl_model *model, const sl_engine_options *options);
+sl_status sl_engine_create(sl_engine **out, const sl_model *model,
+                           const sl_engine_options *options);
 void sl_engine_destroy(sl_engine *engine); // NULL is fine
 // Nothing changes if it fails, but the logits of the step before may be gone.
 sl_status sl_engine_step(sl_engine *engine, const sl_row *rows, size_t n_row);
-// Appends ids (n) to a sequence in chunks of n_row_max; logits of the last. What cannot succeed changes nothing; a device's
-// failure and a cancel leave whole chunks.
+// Appends ids (n) to a sequence in chunks of n_row_max; logits of the last. What cannot succeed
+// changes nothing; a device's failure and a cancel leave whole chunks.
 sl_status sl_engine_prefill(sl_engine *engine, int32_t seq, const int32_t *ids, size_t n,
                             int (*progress)(void *user, uint64_t n, uint64_t total), void *user);
 const float *sl_engine_logits(const sl_engine *engine, size_t i); // (n_vocab), or NULL
@@ -59,8 +63,10 @@ void sl_engine_get_device(const sl_engine *engine, sl_device_info *out);
 // Of a width class, 0 .. SL_N_WIDTH-1, narrowest first; NULL if the engine needs no such class.
 const sl_plan *sl_engine_plan(const sl_engine *engine, int width);
 
-// The program with the memory that an engine of these options would take; nothing of an engine is allocated. As text: the
-// width classes in a table and the program of the narrowest (the others run the same ops at other offsets); as JSON all.
-sl_status sl_engine_explain(const sl_model *model, const sl_engine_options *options, bool json, char **text);
+// The program with the memory that an engine of these options would take; nothing of an engine is
+// allocated. As text: the width classes in a table and the program of the narrowest (the others run
+// the same ops at other offsets); as JSON all.
+sl_status sl_engine_explain(const sl_model *model, const sl_engine_options *options, bool json,
+                            char **text);
 
 #endif

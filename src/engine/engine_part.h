@@ -10,40 +10,41 @@
 typedef struct sl_engine_plans {
     sl_plan *plan[SL_N_WIDTH]; // owned; narrowest first
     int n_width;
-    uint64_t workspace_bytes;  // of the largest
-    uint64_t kv_bytes;         // the same for all
+    uint64_t workspace_bytes; // of the largest
+    uint64_t kv_bytes;        // the same for all
 } sl_engine_plans;
 
 struct sl_engine {
     const sl_backend *backend;
-    sl_device *device;                // owned
+    sl_device *device; // owned
     sl_engine_plans plans;
-    const void **weight[SL_N_WIDTH];  // owned; (n_weight) addresses in the mapped file
-    sl_program *program[SL_N_WIDTH];  // owned
-    sl_device_buf workspace, kv_buf;  // owned
-    sl_kv kv;                         // owned
+    const void **weight[SL_N_WIDTH]; // owned; (n_weight) addresses in the mapped file
+    sl_program *program[SL_N_WIDTH]; // owned
+    sl_device_buf workspace, kv_buf; // owned
+    sl_kv kv;                        // owned
     uint32_t n_vocab, n_row_max, n_logit_max;
 
     // Arguments of the step that is being made; all owned.
-    sl_row *rows;                     // (n_row_max) of a prefill
-    int32_t *token, *pos, *slot;      // (n_row_max)
-    int32_t *logit_row;               // (n_logit_max)
+    sl_row *rows;                // (n_row_max) of a prefill
+    int32_t *token, *pos, *slot; // (n_row_max)
+    int32_t *logit_row;          // (n_logit_max)
     int32_t n_logit_wanted;
-    int32_t *n_more, *n_before;       // (n_seq) positions that the step adds; those there were
-    sl_kv_copy *copy;                 // (n_seq)
+    int32_t *n_more, *n_before; // (n_seq) positions that the step adds; those there were
+    sl_kv_copy *copy;           // (n_seq)
 
     // The result of the last step.
-    const char *logits;               // rows of logits_stride bytes; in the workspace or in logits_copy
+    const char *logits; // rows of logits_stride bytes; in the workspace or in logits_copy
     size_t logits_stride;
     int32_t n_logit;
-    char *logits_copy;                // owned; NULL if the CPU sees the workspace
+    char *logits_copy; // owned; NULL if the CPU sees the workspace
 
     sl_engine_memory memory;
-    sl_engine_stats stats;            // faults: their count when creation ended
+    sl_engine_stats stats; // faults: their count when creation ended
 };
 
 // `device` is asked for its scratch memory.
-sl_status sl_engine_plans_init(sl_engine_plans *out, const sl_model *model, const sl_engine_options *options, sl_device *device);
+sl_status sl_engine_plans_init(sl_engine_plans *out, const sl_model *model,
+                               const sl_engine_options *options, sl_device *device);
 // SL_NO_MEMORY says what is needed, what is free, and what to lower.
 sl_status sl_engine_plans_fit(const sl_engine_plans *plans, const sl_engine_options *options);
 void sl_engine_plans_deinit(sl_engine_plans *plans);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The sampler: bias and penalties on a copy of the logits, then filters over a shrinking list of ids, then one draw.
-// All floats are added and multiplied in a fixed order (sums in double), exp is our own: a seed gives the same tokens on
-// every machine. Invariant of the filters: at least the best token stays.
+// The sampler: bias and penalties on a copy of the logits, then filters over a shrinking list of
+// ids, then one draw. All floats are added and multiplied in a fixed order (sums in double), exp is
+// our own: a seed gives the same tokens on every machine. Invariant of the filters: at least the
+// best token stays.
 #include "sample/sample.h"
 
 #include <math.h>
@@ -20,8 +21,9 @@ struct sl_sampler {
     int32_t *ids;   // (n_vocab) the tokens still in
     double *weight; // (n_vocab) of ids[i]
     int32_t *bias_ids;
-    float *bias;    // (n_bias)
-    // The penalty window: a ring of the last n_held tokens; slot n_accepted % n_window is the next to be overwritten.
+    float *bias; // (n_bias)
+    // The penalty window: a ring of the last n_held tokens; slot n_accepted % n_window is the next
+    // to be overwritten.
     int32_t *window; // (n_window)
     int32_t *count;  // (n_vocab) occurrences in the window
     int32_t *latest; // (n_vocab) the slot of its latest occurrence, if count > 0
@@ -31,29 +33,39 @@ struct sl_sampler {
 // NaN fails every test.
 static sl_status check_options(const sl_sampler_options *o, int32_t n_vocab) {
     if (!isfinite(o->temp)) return SL_FAIL(SL_BAD_ARG, "the temperature must be a finite number");
-    if (o->top_k < 0) return SL_FAIL(SL_BAD_ARG, "top-k is %d; it must be 0 (off) or more", o->top_k);
-    if (!(o->top_p >= 0 && o->top_p <= 1)) return SL_FAIL(SL_BAD_ARG, "top-p is %g; it must be in 0 .. 1", (double)o->top_p);
-    if (!(o->min_p >= 0 && o->min_p <= 1)) return SL_FAIL(SL_BAD_ARG, "min-p is %g; it must be in 0 .. 1", (double)o->min_p);
+    if (o->top_k < 0)
+        return SL_FAIL(SL_BAD_ARG, "top-k is %d; it must be 0 (off) or more", o->top_k);
+    if (!(o->top_p >= 0 && o->top_p <= 1))
+        return SL_FAIL(SL_BAD_ARG, "top-p is %g; it must be in 0 .. 1", (double)o->top_p);
+    if (!(o->min_p >= 0 && o->min_p <= 1))
+        return SL_FAIL(SL_BAD_ARG, "min-p is %g; it must be in 0 .. 1", (double)o->min_p);
     if (!(o->typical_p >= 0 && o->typical_p <= 1))
         return SL_FAIL(SL_BAD_ARG, "typical-p is %g; it must be in 0 .. 1", (double)o->typical_p);
     if (!(o->repeat_penalty > 0 && isfinite(o->repeat_penalty)))
-        return SL_FAIL(SL_BAD_ARG, "the repeat penalty is %g; it must be above 0", (double)o->repeat_penalty);
+        return SL_FAIL(SL_BAD_ARG, "the repeat penalty is %g; it must be above 0",
+                       (double)o->repeat_penalty);
     if (!isfinite(o->frequency_penalty) || !isfinite(o->presence_penalty))
         return SL_FAIL(SL_BAD_ARG, "the frequency and presence penalties must be finite numbers");
     if (o->penalty_window < -1)
-        return SL_FAIL(SL_BAD_ARG, "the penalty window is %d; it must be -1 (all) or more", o->penalty_window);
-    if (o->n_bias && (!o->bias_ids || !o->bias)) return SL_FAIL(SL_BAD_ARG, "the logit biases are missing");
+        return SL_FAIL(SL_BAD_ARG, "the penalty window is %d; it must be -1 (all) or more",
+                       o->penalty_window);
+    if (o->n_bias && (!o->bias_ids || !o->bias))
+        return SL_FAIL(SL_BAD_ARG, "the logit biases are missing");
     for (size_t i = 0; i < o->n_bias; i++) {
         if (o->bias_ids[i] < 0 || o->bias_ids[i] >= n_vocab)
-            return SL_FAIL(SL_BAD_ARG, "logit bias for token %d, but ids are 0 .. %d", o->bias_ids[i], n_vocab - 1);
+            return SL_FAIL(SL_BAD_ARG, "logit bias for token %d, but ids are 0 .. %d",
+                           o->bias_ids[i], n_vocab - 1);
         if (!(o->bias[i] < INFINITY))
-            return SL_FAIL(SL_BAD_ARG, "the logit bias of token %d must be finite, or -inf to forbid it", o->bias_ids[i]);
+            return SL_FAIL(SL_BAD_ARG,
+                           "the logit bias of token %d must be finite, or -inf to forbid it",
+                           o->bias_ids[i]);
     }
     return SL_OK;
 }
 
 static bool has_penalties(const sl_sampler_options *o) {
-    return o->penalty_window != 0 && (o->repeat_penalty != 1 || o->frequency_penalty != 0 || o->presence_penalty != 0);
+    return o->penalty_window != 0 &&
+           (o->repeat_penalty != 1 || o->frequency_penalty != 0 || o->presence_penalty != 0);
 }
 
 // Zeroed, and touched: the first sample must not fault.
@@ -63,9 +75,11 @@ static sl_status touched(void *out, size_t n, size_t elem_bytes) {
     return SL_OK;
 }
 
-sl_status sl_sampler_create(sl_sampler **out, int32_t n_vocab, int32_t n_history, const sl_sampler_options *options) {
+sl_status sl_sampler_create(sl_sampler **out, int32_t n_vocab, int32_t n_history,
+                            const sl_sampler_options *options) {
     *out = NULL;
-    if (n_vocab < 1 || n_history < 0) return SL_FAIL(SL_BAD_ARG, "a sampler needs a vocabulary and a history of 0 or more");
+    if (n_vocab < 1 || n_history < 0)
+        return SL_FAIL(SL_BAD_ARG, "a sampler needs a vocabulary and a history of 0 or more");
     SL_TRY(check_options(options, n_vocab));
     sl_sampler *s;
     sl_status status = sl_alloc(&s, 1, sizeof *s, "sampler");
@@ -84,7 +98,8 @@ sl_status sl_sampler_create(sl_sampler **out, int32_t n_vocab, int32_t n_history
         memcpy(s->bias, options->bias, n_bias * sizeof *s->bias);
     }
     if (has_penalties(options))
-        s->n_window = options->penalty_window < 0 ? n_history : SL_MIN(options->penalty_window, n_history);
+        s->n_window =
+            options->penalty_window < 0 ? n_history : SL_MIN(options->penalty_window, n_history);
     if (s->n_window) {
         SL_TRY_OUT(touched(&s->window, (size_t)s->n_window, sizeof *s->window));
         SL_TRY_OUT(touched(&s->count, n, sizeof *s->count));
@@ -113,20 +128,23 @@ void sl_sampler_destroy(sl_sampler *s) {
 
 void sl_sampler_accept(sl_sampler *s, int32_t token) {
     if (s->n_window == 0 || token < 0 || token >= s->n_vocab) return;
-    if (s->n_held == s->n_window) s->count[s->window[s->next]]--;
-    else s->n_held++;
+    if (s->n_held == s->n_window)
+        s->count[s->window[s->next]]--;
+    else
+        s->n_held++;
     s->window[s->next] = token;
     s->count[token]++;
     s->latest[token] = s->next;
     s->next = s->next + 1 == s->n_window ? 0 : s->next + 1;
 }
 
-// ---- bias and penalties ----------------------------------------------------------------------------------------
+// ---- bias and penalties -------------------------------------------------------------------------
 
 static void apply_bias(sl_sampler *s) {
     for (size_t i = 0; i < s->options.n_bias; i++) {
         float *x = &s->logits[s->bias_ids[i]];
-        *x = s->bias[i] > -INFINITY ? *x + s->bias[i] : -INFINITY; // forbidden is forbidden, also at +inf
+        *x = s->bias[i] > -INFINITY ? *x + s->bias[i]
+                                    : -INFINITY; // forbidden is forbidden, also at +inf
     }
 }
 
@@ -150,18 +168,25 @@ static sl_status find_best(int32_t *best, const float *x, int32_t n) {
         has_nan |= x[i] != x[i];
         if (x[i] > max) max = x[i], at = i;
     }
-    if (has_nan) return SL_FAIL(SL_BAD_INPUT, "the logits hold a NaN: the weights or the computation are broken");
+    if (has_nan)
+        return SL_FAIL(SL_BAD_INPUT,
+                       "the logits hold a NaN: the weights or the computation are broken");
     if (at < 0) return SL_FAIL(SL_BAD_INPUT, "no token is possible: every logit is -inf");
     *best = at;
     return SL_OK;
 }
 
-// ---- filters ---------------------------------------------------------------------------------------------------
+// ---- filters ------------------------------------------------------------------------------------
 // Each takes and leaves ids (n); x are the logits, max the largest of them.
 
-static double distance(float x, float max) { return x == max ? 0 : (double)x - max; } // inf - inf is 0 here
+// inf - inf is 0 here.
+static double distance(float x, float max) {
+    return x == max ? 0 : (double)x - max;
+}
 
-static double weight_of(float x, float max) { return x == max ? 1 : sl_exp_negative((double)x - max); }
+static double weight_of(float x, float max) {
+    return x == max ? 1 : sl_exp_negative((double)x - max);
+}
 
 // Sets the weights of all ids and returns their sum.
 static double weigh(sl_sampler *s, size_t n, const float *x, float max) {
@@ -178,7 +203,8 @@ static size_t keep_top(int32_t *ids, size_t n, const float *x, size_t k) {
 }
 
 // Keeps the best by `score` until their weights reach `least`.
-static size_t keep_mass(int32_t *ids, size_t n, const float *score, const float *x, float max, double least) {
+static size_t keep_mass(int32_t *ids, size_t n, const float *score, const float *x, float max,
+                        double least) {
     double sum = 0;
     size_t n_kept = 0;
     sl_rank_heap(ids, score, n);
@@ -186,7 +212,8 @@ static size_t keep_mass(int32_t *ids, size_t n, const float *score, const float 
         sum += weight_of(x[sl_rank_pop(ids, score, n - n_kept)], max);
         n_kept++;
     }
-    for (size_t i = 0, j = n - 1; i < j; i++, j--) { // the popped ones lie at the end, the best last
+    // the popped ones lie at the end, the best last
+    for (size_t i = 0, j = n - 1; i < j; i++, j--) {
         int32_t id = ids[i];
         ids[i] = ids[j];
         ids[j] = id;
@@ -194,8 +221,9 @@ static size_t keep_mass(int32_t *ids, size_t n, const float *score, const float 
     return n_kept;
 }
 
-// Locally typical sampling (Meister et al. 2022): those whose surprise is nearest to the entropy. With p = w / sum the
-// surprise is log(sum) - d and the entropy log(sum) - mean(d), so that the log drops out.
+// Locally typical sampling (Meister et al. 2022): those whose surprise is nearest to the entropy.
+// With p = w / sum the surprise is log(sum) - d and the entropy log(sum) - mean(d), so that the log
+// drops out.
 static size_t keep_typical(sl_sampler *s, size_t n, const float *x, float max) {
     double sum = weigh(s, n, x, max), mean = 0;
     for (size_t i = 0; i < n; i++)
@@ -211,8 +239,8 @@ static size_t keep_typical(sl_sampler *s, size_t n, const float *x, float max) {
 // top-p (Holtzman et al. 2020): the fewest that hold the share p.
 static size_t keep_nucleus(sl_sampler *s, size_t n, const float *x, float max) {
     double p = (double)s->options.top_p, sum = weigh(s, n, x, max);
-    // All that are lighter than this together weigh less than the part that may go; so that only a few need be ranked. A
-    // little less, because sums are rounded.
+    // All that are lighter than this together weigh less than the part that may go; so that only a
+    // few need be ranked. A little less, because sums are rounded.
     double tail = 0.999 * (1 - p) * sum / (double)n;
     size_t n_heavy = 0;
     for (size_t i = 0; i < n; i++)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // sl_test: MODULES sluice
 //
-// The n-th allocation fails, for every n, in a whole life: open a model, describe its file, create an engine, encode, render,
-// read the prompt, sample, stream. Each time the function that met it says so, gives back nothing, and what came before is
-// released (AddressSanitizer builds look for leaks); when n is past the last allocation all succeeds. Where memory is only
-// for speed (PCRE2's compiler of patterns), doing without it is as good.
+// The n-th allocation fails, for every n, in a whole life: open a model, describe its file, create
+// an engine, encode, render, read the prompt, sample, stream. Each time the function that met it
+// says so, gives back nothing, and what came before is released (AddressSanitizer builds look for
+// leaks); when n is past the last allocation all succeeds. Where memory is only for speed (PCRE2's
+// compiler of patterns), doing without it is as good.
 #include "harness.h"
 
 #include "base/alloc.h"
@@ -25,7 +26,8 @@ typedef struct life {
         (result) = (void *)&(result);                                                              \
         status = (expr);                                                                           \
         if ((status == SLUICE_OK) != ((result) != NULL))                                           \
-            test_failed(__FILE__, __LINE__, "%s: status %d leaves %p", #expr, status, (void *)(result)); \
+            test_failed(__FILE__, __LINE__, "%s: status %d leaves %p", #expr, status,              \
+                        (void *)(result));                                                         \
         if (status != SLUICE_OK) {                                                                 \
             (result) = NULL;                                                                       \
             return status;                                                                         \
@@ -50,11 +52,15 @@ static sluice_status live(life *l, const char *path, const char *backend) {
     e.backend = backend, e.n_ctx = 64, e.n_row_max = 16, e.n_thread = 2, e.wire = true;
     MAKE(l->explanation, sluice_explain(l->model, &e, true, &l->explanation));
     MAKE(l->engine, sluice_engine_create(&l->engine, l->model, &e));
-    MAKE(l->prompt, sluice_render(l->model, "{% for m in messages %}<{{ m.role | upper }}>{{ m.content }}{% endfor %}",
-                                  "{\"messages\": [{\"role\": \"user\", \"content\": \"hello there\"}]}", 0, &l->prompt));
+    MAKE(l->prompt,
+         sluice_render(l->model,
+                       "{% for m in messages %}<{{ m.role | upper }}>{{ m.content }}{% endfor %}",
+                       "{\"messages\": [{\"role\": \"user\", \"content\": \"hello there\"}]}", 0,
+                       &l->prompt));
     int32_t ids[64];
     size_t n;
-    DO(sluice_encode(l->model, ids, 64, &n, l->prompt, strlen(l->prompt), SLUICE_ADD_BOS | SLUICE_PARSE_SPECIAL));
+    DO(sluice_encode(l->model, ids, 64, &n, l->prompt, strlen(l->prompt),
+                     SLUICE_ADD_BOS | SLUICE_PARSE_SPECIAL));
     sluice_sampler_options s = sluice_sampler_options_default();
     s.repeat_penalty = 1.1f, s.typical_p = 0.9f;
     MAKE(l->sampler, sluice_sampler_create(&l->sampler, info.n_vocab, 64, &s));
@@ -98,15 +104,25 @@ static void fail_each(const char *name, const char *backend) {
             CHECK(n_without < 16);
             return;
         }
-        if (status == SLUICE_OK) n_without++;
+        if (status == SLUICE_OK)
+            n_without++;
         else if (status != SLUICE_NO_MEMORY || !strstr(sluice_last_error(), "memory"))
-            test_failed(__FILE__, __LINE__, "allocation %llu: status %d: %s", (unsigned long long)n, status, sluice_last_error());
+            test_failed(__FILE__, __LINE__, "allocation %llu: status %d: %s", (unsigned long long)n,
+                        status, sluice_last_error());
         REQUIRE(n < 100000);
     }
 }
 
-TEST(sentencepiece_on_cpu) { fail_each("gemma3", "cpu"); }
-TEST(sentencepiece_on_ref) { fail_each("gemma2", "ref"); }
-TEST(bpe_on_cpu) { fail_each("qwen3", "cpu"); }
+TEST(sentencepiece_on_cpu) {
+    fail_each("gemma3", "cpu");
+}
+TEST(sentencepiece_on_ref) {
+    fail_each("gemma2", "ref");
+}
+TEST(bpe_on_cpu) {
+    fail_each("qwen3", "cpu");
+}
 
-__attribute__((constructor)) static void set_timeout(void) { test_set_timeout(300); }
+__attribute__((constructor)) static void set_timeout(void) {
+    test_set_timeout(300);
+}

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // sl_test: MODULES sluice RESOURCE cpu
 //
-// The same bits: the logits of a text do not depend on the number of threads, on the size of the steps it came in, on who
-// else was in the batch, or on blocks shared with another sequence. Every comparison is of all logits of all positions,
-// to the last bit, with those of one thread and one row at a time.
+// The same bits: the logits of a text do not depend on the number of threads, on the size of the
+// steps it came in, on who else was in the batch, or on blocks shared with another sequence. Every
+// comparison is of all logits of all positions, to the last bit, with those of one thread and one
+// row at a time.
 #include "harness.h"
 
 #include <dirent.h>
@@ -33,14 +34,15 @@ static sluice_engine *open_engine(const text *t, const setting *s, int32_t n_seq
     return e;
 }
 
-static void compare(const text *t, const char *how, const sluice_engine *e, size_t row, int32_t pos) {
+static void compare(const text *t, const char *how, const sluice_engine *e, size_t row,
+                    int32_t pos) {
     const float *got = sluice_logits(e, row), *want = t->want + (size_t)pos * (size_t)t->n_vocab;
     REQUIRE(got);
     if (memcmp(got, want, (size_t)t->n_vocab * sizeof *got) == 0) return;
     int32_t at = 0;
     while (memcmp(&got[at], &want[at], sizeof *got) == 0) at++;
-    test_failed(__FILE__, __LINE__, "%s, %s: position %d, token %d: %.9g, not %.9g", t->name, how, pos, at,
-                (double)got[at], (double)want[at]);
+    test_failed(__FILE__, __LINE__, "%s, %s: position %d, token %d: %.9g, not %.9g", t->name, how,
+                pos, at, (double)got[at], (double)want[at]);
 }
 
 // Positions begin .. end-1 of the text in one step.
@@ -60,7 +62,8 @@ static void check_setting(const text *t, const setting *s) {
     sluice_engine_destroy(&e);
 }
 
-// Our rows lie among rows of three other sequences, whose lengths and positions differ; n_ours of ours a step.
+// Our rows lie among rows of three other sequences, whose lengths and positions differ; n_ours of
+// ours a step.
 static void check_company(const text *t, int32_t n_ours) {
     static const setting two = {"", 2, 2, 0};
     char name[64];
@@ -90,7 +93,8 @@ static void check_company(const text *t, int32_t n_ours) {
     sluice_engine_destroy(&e);
 }
 
-// A fork inside a block, continued by both sides in one batch; then a truncation and the same again.
+// A fork inside a block, continued by both sides in one batch; then a truncation and the same
+// again.
 static void check_fork(const text *t) {
     static const setting two = {"", 2, 2, 0};
     sluice_engine *e = open_engine(t, &two, 3);
@@ -126,7 +130,8 @@ static void check_model(const char *path, int32_t n, const setting *settings, si
     double spread = 0;
     for (int32_t i = 0; i < n; i++) {
         step(&t, e, 0, i, i + 1);
-        memcpy(t.want + (size_t)i * (size_t)t.n_vocab, sluice_logits(e, 0), (size_t)t.n_vocab * sizeof *t.want);
+        memcpy(t.want + (size_t)i * (size_t)t.n_vocab, sluice_logits(e, 0),
+               (size_t)t.n_vocab * sizeof *t.want);
         spread = fmax(spread, fabs((double)(t.want[i * t.n_vocab] - t.want[0])));
     }
     CHECK(spread > 0); // or nothing below could fail
@@ -140,12 +145,18 @@ static void check_model(const char *path, int32_t n, const setting *settings, si
 }
 
 static const setting all_settings[] = {
-    {"2 threads", 2, 2, 1},           {"3 threads", 3, 3, 1},
-    {"7 threads", 7, 7, 1},           {"steps of 3", 2, 2, 3},
-    {"steps of 8", 2, 2, 8},          {"steps of 8, 7 threads", 7, 7, 8},
-    {"steps of 9", 2, 2, 9},          {"steps of 32", 2, 2, 32},
-    {"steps of 32, 3 threads", 3, 3, 32}, {"steps of 512", 2, 2, 512},
-    {"steps of 512, 7 threads", 7, 7, 512}, {"steps of 512, 1 thread", 1, 1, 512},
+    {"2 threads", 2, 2, 1},
+    {"3 threads", 3, 3, 1},
+    {"7 threads", 7, 7, 1},
+    {"steps of 3", 2, 2, 3},
+    {"steps of 8", 2, 2, 8},
+    {"steps of 8, 7 threads", 7, 7, 8},
+    {"steps of 9", 2, 2, 9},
+    {"steps of 32", 2, 2, 32},
+    {"steps of 32, 3 threads", 3, 3, 32},
+    {"steps of 512", 2, 2, 512},
+    {"steps of 512, 7 threads", 7, 7, 512},
+    {"steps of 512, 1 thread", 1, 1, 512},
 };
 
 // Every tiny model (families, weight types), at every level that this machine has.
@@ -166,9 +177,15 @@ static void check_tiny(const char *level) {
     CHECK(n_models >= 8);
 }
 
-TEST(tiny_models_on_the_generic_level) { check_tiny("generic"); }
-TEST(tiny_models_on_avx2) { check_tiny("avx2"); }
-TEST(tiny_models_on_the_best_level) { check_tiny("avx512"); }
+TEST(tiny_models_on_the_generic_level) {
+    check_tiny("generic");
+}
+TEST(tiny_models_on_avx2) {
+    check_tiny("avx2");
+}
+TEST(tiny_models_on_the_best_level) {
+    check_tiny("avx512");
+}
 
 static const setting few_settings[] = {
     {"3 threads", 3, 3, 1},
@@ -178,10 +195,17 @@ static const setting few_settings[] = {
 };
 
 static void check_real(const char *file) {
-    check_model(test_model_path(file), 40, few_settings, sizeof few_settings / sizeof *few_settings);
+    check_model(test_model_path(file), 40, few_settings,
+                sizeof few_settings / sizeof *few_settings);
 }
 
-TEST(smollm2) { check_real("SmolLM2-135M-Instruct.Q4_1.gguf"); }
-TEST(gemma3) { check_real("gemma-3-270m-q4_k_m.gguf"); }
+TEST(smollm2) {
+    check_real("SmolLM2-135M-Instruct.Q4_1.gguf");
+}
+TEST(gemma3) {
+    check_real("gemma-3-270m-q4_k_m.gguf");
+}
 
-__attribute__((constructor)) static void set_timeout(void) { test_set_timeout(600); }
+__attribute__((constructor)) static void set_timeout(void) {
+    test_set_timeout(600);
+}

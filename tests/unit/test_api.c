@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // sl_test: MODULES sluice LIBS jansson
 //
-// The public functions against careless callers: every one with NULL and with values out of range gives a status and a
-// reason, sets its results to nothing, and does not crash. What they compute is tested elsewhere; here also that failed
-// steps change nothing, and that a described file is valid JSON whatever it holds.
+// The public functions against careless callers: every one with NULL and with values out of range
+// gives a status and a reason, sets its results to nothing, and does not crash. What they compute
+// is tested elsewhere; here also that failed steps change nothing, and that a described file is
+// valid JSON whatever it holds.
 #include "harness.h"
 
 #include <jansson.h>
@@ -15,7 +16,9 @@ static sluice_model *model;
 static sluice_engine *engine;
 static sluice_model_info info;
 
-static const char *tiny_path(void) { return test_source_path("tests/golden/tiny/gemma3.gguf"); }
+static const char *tiny_path(void) {
+    return test_source_path("tests/golden/tiny/gemma3.gguf");
+}
 
 static void open_all(void) {
     REQUIRE_OK(sluice_model_open(&model, tiny_path(), NULL), sluice_last_error());
@@ -159,7 +162,8 @@ TEST(streams) {
     BAD(sluice_stream_push(stream, 0, &piece, NULL));
     BAD(sluice_stream_push(stream, -2, &piece, &n));
     BAD(sluice_stream_push(stream, info.n_vocab, &piece, &n));
-    for (int32_t id = 0; id < info.n_vocab; id++) REQUIRE_OK(sluice_stream_push(stream, id, &piece, &n), sluice_last_error());
+    for (int32_t id = 0; id < info.n_vocab; id++)
+        REQUIRE_OK(sluice_stream_push(stream, id, &piece, &n), sluice_last_error());
     REQUIRE_OK(sluice_stream_push(stream, -1, &piece, &n), sluice_last_error());
     sluice_stream_destroy(&stream);
     sluice_stream_destroy(&stream);
@@ -175,10 +179,12 @@ TEST(render) {
     BAD(sluice_render(model, "x", NULL, 0, &text));
     CHECK(text == NULL);
     BAD(sluice_render(NULL, NULL, conversation, 0, &text));
-    REFUSED(SLUICE_UNSUPPORTED, sluice_render(model, NULL, conversation, 0, &text)); // this file has none
+    REFUSED(SLUICE_UNSUPPORTED,
+            sluice_render(model, NULL, conversation, 0, &text)); // this file has none
     REFUSED(SLUICE_BAD_INPUT, sluice_render(NULL, "{{ 1", conversation, 0, &text));
     REFUSED(SLUICE_BAD_INPUT, sluice_render(NULL, "x", "{\"messages\"", 0, &text));
-    REQUIRE_OK(sluice_render(NULL, "<{{ messages[0]['content'] }}>", conversation, 0, &text), sluice_last_error());
+    REQUIRE_OK(sluice_render(NULL, "<{{ messages[0]['content'] }}>", conversation, 0, &text),
+               sluice_last_error());
     CHECK_TEXT(text, "<hi>");
     sluice_free(text);
     close_all();
@@ -242,7 +248,8 @@ TEST(engine_questions) {
     CHECK_INT(engine_info.n_seq, 3);
     CHECK_INT(engine_info.n_row_max, 16);
     CHECK_INT(engine_info.n_logit_max, 4);
-    CHECK(engine_info.kv_bytes > 0 && engine_info.workspace_bytes > 0 && engine_info.token_bytes > 0);
+    CHECK(engine_info.kv_bytes > 0 && engine_info.workspace_bytes > 0 &&
+          engine_info.token_bytes > 0);
     // three sequences of two blocks of 32
     CHECK_INT(engine_info.kv_bytes, engine_info.kv_position_bytes * 3 * 64);
     for (int json = 0; json < 2; json++) {
@@ -374,7 +381,8 @@ TEST(status_names) {
     CHECK(sluice_last_error() != NULL);
 }
 
-// ---- a file that holds everything ------------------------------------------------------------------------------
+// ---- a file that holds everything
+// ------------------------------------------------------------------------------
 
 static sl_status fill(void *user, size_t i, uint64_t off, void *out, size_t n_bytes) {
     (void)user, (void)i, (void)off;
@@ -391,8 +399,11 @@ TEST(a_description_is_valid_json_whatever_the_file_holds) {
     const int32_t ints[] = {INT32_MIN, 0, INT32_MAX};
     uint64_t dim[] = {32, 3};
     REQUIRE_OK(sl_gguf_writer_create(&w), sl_error_text());
-    REQUIRE_OK(sl_gguf_writer_set_text(w, "general.architecture", sl_span_of("odd")), sl_error_text());
-    REQUIRE_OK(sl_gguf_writer_set_text(w, "odd.long", sl_span_make((char[300]){[298] = 'x', [299] = '\xc3'}, 300)), sl_error_text());
+    REQUIRE_OK(sl_gguf_writer_set_text(w, "general.architecture", sl_span_of("odd")),
+               sl_error_text());
+    REQUIRE_OK(sl_gguf_writer_set_text(w, "odd.long",
+                                       sl_span_make((char[300]){[298] = 'x', [299] = '\xc3'}, 300)),
+               sl_error_text());
     REQUIRE_OK(sl_gguf_writer_set_f32(w, "odd.nan", NAN), sl_error_text());
     REQUIRE_OK(sl_gguf_writer_set_bool(w, "odd.bool", true), sl_error_text());
     REQUIRE_OK(sl_gguf_writer_set_u32(w, "odd.u32", UINT32_MAX), sl_error_text());
@@ -417,8 +428,11 @@ TEST(a_description_is_valid_json_whatever_the_file_holds) {
         CHECK(json_is_null(json_array_get(values, 0)));
         if (max == 0) CHECK((float)json_real_value(json_array_get(values, 2)) == 0.1f);
         if (max == 0) CHECK((float)json_real_value(json_array_get(values, 5)) == 1e-45f);
-        CHECK_INT(json_integer_value(json_object_get(json_object_get(metadata, "odd.u32"), "value")), UINT32_MAX);
-        CHECK_INT(json_integer_value(json_object_get(json_object_get(metadata, "odd.texts"), "n")), 4);
+        CHECK_INT(
+            json_integer_value(json_object_get(json_object_get(metadata, "odd.u32"), "value")),
+            UINT32_MAX);
+        CHECK_INT(json_integer_value(json_object_get(json_object_get(metadata, "odd.texts"), "n")),
+                  4);
         CHECK_INT(json_array_size(json_object_get(root, "tensors")), 1);
         json_decref(root);
         sluice_free(text);

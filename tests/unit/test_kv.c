@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // sl_test: MODULES kv
 //
-// The block pool against a simple model: each sequence is an array of distinct values, one for each position; the pool's blocks
-// are arrays of memory that the test writes and copies as an engine would. What a sequence reads must be what it wrote,
-// whatever was forked, truncated and taken back.
+// The block pool against a simple model: each sequence is an array of distinct values, one for each
+// position; the pool's blocks are arrays of memory that the test writes and copies as an engine
+// would. What a sequence reads must be what it wrote, whatever was forked, truncated and taken
+// back.
 #include "harness.h"
 
 #include "kv/kv.h"
@@ -11,7 +12,7 @@
 enum { BLK_LEN = 4, N_SEQ = 5, N_CTX = 30, N_BLK_SEQ = 8, N_BLK = N_SEQ * N_BLK_SEQ, N_OP = 10000 };
 
 static sl_kv kv;
-static int32_t store[N_BLK][BLK_LEN];  // the pool's memory
+static int32_t store[N_BLK][BLK_LEN]; // the pool's memory
 static int32_t want[N_SEQ][N_CTX], want_n[N_SEQ], next_value = 1;
 
 static void check_invariants(void) {
@@ -38,7 +39,8 @@ static void check_invariants(void) {
     }
 }
 
-// A step: several sequences at once, as the engine does it; a third of them fail and are taken back.
+// A step: several sequences at once, as the engine does it; a third of them fail and are taken
+// back.
 static void step(void) {
     int32_t n_more[N_SEQ], old[N_SEQ];
     sl_kv_copy copy[N_SEQ];
@@ -64,8 +66,10 @@ static void step(void) {
         }
     bool fails = test_below(3) == 0;
     for (int s = N_SEQ; s-- > 0;) {
-        if (fails) sl_kv_retract(&kv, s, old[s], copy[s]);
-        else want_n[s] += n_more[s];
+        if (fails)
+            sl_kv_retract(&kv, s, old[s], copy[s]);
+        else
+            want_n[s] += n_more[s];
     }
 }
 
