@@ -46,14 +46,15 @@ SL_INLINE void tile(float *acc, const sl_panel *panel, uint32_t half, const tile
         SL_UNROLL
         for (uint32_t i = 0; i < n_row; i++) x[i][0] = x[i][1] = _mm256_setzero_si256();
         SL_UNROLL
-        for (uint32_t k = g * grp_len; k < (g + 1) * grp_len; k += 4) {
-            const uint8_t *q = panel->q[k / 4][half * 8];
+        for (uint32_t k = 0; k < grp_len; k += 4) {
+            uint32_t at = g * grp_len + k;
+            const uint8_t *q = panel->q[at / 4][half * 8];
             __m256i q0 = _mm256_cvtepu8_epi16(_mm_load_si128((const void *)q));
             __m256i q1 = _mm256_cvtepu8_epi16(_mm_load_si128((const void *)(q + 16)));
             SL_UNROLL
             for (uint32_t i = 0; i < n_row; i++) {
                 int64_t four;
-                memcpy(&four, r[i].a + k, sizeof four);
+                memcpy(&four, r[i].a + at, sizeof four);
                 __m256i a = _mm256_set1_epi64x(four);
                 x[i][0] = _mm256_add_epi32(x[i][0], _mm256_madd_epi16(q0, a));
                 x[i][1] = _mm256_add_epi32(x[i][1], _mm256_madd_epi16(q1, a));
