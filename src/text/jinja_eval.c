@@ -57,7 +57,7 @@ static sl_status eval_concat(sl_jinja_run *run, sl_jinja_value *out, const sl_ji
         SL_TRY(sl_jinja_eval(run, &part, n, scope));
         SL_TRY(sl_jinja_str(run, &part, part));
         if (first) *out = part;
-        else SL_TRY(sl_jinja_text_join(run, out, sl_jinja_span(*out), sl_jinja_span(part)));
+        else SL_TRY(sl_jinja_text_join(run, out, *out->as.text, *part.as.text));
     }
     return SL_OK;
 }

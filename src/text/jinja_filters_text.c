@@ -135,18 +135,20 @@ static sl_status filter_indent(sl_jinja_call *c, sl_jinja_value *out) {
 
 static sl_status filter_truncate(sl_jinja_call *c, sl_jinja_value *out) {
     int64_t length, leeway;
+    size_t n;
     sl_span s, end = sl_span_of("...");
     SL_TRY(sl_jinja_want_int(c->v[0], 255, &length));
     if (c->v[2].type != SL_JINJA_MISSING) SL_TRY(sl_jinja_want_text(c->v[2], &end));
     SL_TRY(sl_jinja_want_int(c->v[3].type == SL_JINJA_NONE ? (sl_jinja_value){0} : c->v[3], 5, &leeway));
-    SL_TRY(sl_jinja_want_text(c->self, &s));
-    int64_t n_end = (int64_t)sl_jinja_count_chars(end.data, end.n_bytes), n = (int64_t)c->self.as.text->n_chars;
+    SL_TRY(sl_jinja_len(&n, c->self));
+    int64_t n_end = (int64_t)sl_jinja_count_chars(end.data, end.n_bytes);
     if (length < n_end || leeway < 0) return SL_FAIL(SL_BAD_INPUT, "truncate: the length is too small");
-    if (n <= length || n - length <= leeway) return *out = c->self, SL_OK;
+    if ((int64_t)n <= length || (int64_t)n - length <= leeway) return *out = c->self, SL_OK; // whatever it is
+    SL_TRY(sl_jinja_want_text(c->self, &s));
     sl_span kept = sl_span_make(s.data, sl_jinja_offset(c->self.as.text, (size_t)(length - n_end)));
     size_t space = sl_jinja_truth(c->v[1]) ? SIZE_MAX : sl_jinja_rfind(kept, sl_span_of(" "));
     if (space != SIZE_MAX) kept.n_bytes = space;
-    return sl_jinja_text_join(c->run, out, kept, end);
+    return sl_jinja_text_join(c->run, out, sl_jinja_text_of(kept), sl_jinja_text_of(end));
 }
 
 static sl_status filter_center(sl_jinja_call *c, sl_jinja_value *out) {

@@ -119,6 +119,7 @@ static sl_status lex_raw(sl_jinja_lexer *lx, size_t body, sl_jinja_token *out) {
         advance(lx, end);
         return SL_OK;
     }
+    if (body == lx->source.n_bytes) return SL_OK; // jinja2 lets that pass
     return SL_FAIL(SL_BAD_INPUT, "line %u: raw has no endraw", lx->line);
 }
 
@@ -128,6 +129,7 @@ static sl_status skip_comment(sl_jinja_lexer *lx) {
         advance(lx, tag_end(lx, at - sign, "#}", false));
         return SL_OK;
     }
+    if (lx->pos == lx->source.n_bytes) return SL_OK; // jinja2 lets that pass
     return SL_FAIL(SL_BAD_INPUT, "line %u: the comment does not end", lx->line);
 }
 

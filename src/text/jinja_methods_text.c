@@ -207,7 +207,7 @@ static sl_status method_replace(sl_jinja_call *c, sl_jinja_value *out) {
 
 static sl_status pad(sl_jinja_call *c, sl_jinja_value *out, int side) { // 0 left, 1 right, 2 both
     int64_t width, n = (int64_t)c->self.as.text->n_chars;
-    sl_span s = sl_jinja_span(c->self), fill = sl_span_of(" ");
+    sl_span fill = sl_span_of(" ");
     sl_jinja_value left, right;
     SL_TRY(sl_jinja_want_int(c->v[0], 0, &width));
     if (c->v[1].type != SL_JINJA_MISSING) SL_TRY(sl_jinja_want_text(c->v[1], &fill));
@@ -216,8 +216,8 @@ static sl_status pad(sl_jinja_call *c, sl_jinja_value *out, int side) { // 0 lef
     int64_t n_left = side == 0 ? gap : side == 1 ? 0 : gap / 2 + (gap & width & 1); // as CPython splits it
     SL_TRY(sl_jinja_repeat(c->run, &left, fill, n_left));
     SL_TRY(sl_jinja_repeat(c->run, &right, fill, gap - n_left));
-    SL_TRY(sl_jinja_text_join(c->run, out, sl_jinja_span(left), s));
-    SL_TRY(sl_jinja_text_join(c->run, out, sl_jinja_span(*out), sl_jinja_span(right)));
+    SL_TRY(sl_jinja_text_join(c->run, out, *left.as.text, *c->self.as.text));
+    SL_TRY(sl_jinja_text_join(c->run, out, *out->as.text, *right.as.text));
     out->flags = c->self.flags;
     return SL_OK;
 }
@@ -233,8 +233,9 @@ static sl_status method_zfill(sl_jinja_call *c, sl_jinja_value *out) {
     SL_TRY(sl_jinja_want_int(c->v[0], 0, &width));
     size_t sign = s.n_bytes && (s.data[0] == '-' || s.data[0] == '+');
     SL_TRY(sl_jinja_repeat(c->run, &zeros, sl_span_of("0"), width - n));
-    SL_TRY(sl_jinja_text_join(c->run, out, sl_span_make(s.data, sign), sl_jinja_span(zeros)));
-    SL_TRY(sl_jinja_text_join(c->run, out, sl_jinja_span(*out), sl_span_make(s.data + sign, s.n_bytes - sign)));
+    SL_TRY(sl_jinja_text_join(c->run, out, sl_jinja_text_of(sl_span_make(s.data, sign)), *zeros.as.text));
+    sl_jinja_text rest = {s.data + sign, s.n_bytes - sign, c->self.as.text->n_chars - sign};
+    SL_TRY(sl_jinja_text_join(c->run, out, *out->as.text, rest));
     out->flags = c->self.flags;
     return SL_OK;
 }

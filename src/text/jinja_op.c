@@ -40,7 +40,7 @@ static sl_status int_op(sl_jinja_value *out, sl_jinja_op op, int64_t a, int64_t 
     case SL_OP_ADD: if (__builtin_add_overflow(a, b, &r)) return too_long(); break;
     case SL_OP_SUB: if (__builtin_sub_overflow(a, b, &r)) return too_long(); break;
     case SL_OP_MUL: if (__builtin_mul_overflow(a, b, &r)) return too_long(); break;
-    case SL_OP_DIV: return *out = sl_jinja_float((double)a / (double)b), SL_OK;
+    case SL_OP_DIV: return *out = sl_jinja_float((double)((long double)a / (long double)b)), SL_OK;
     case SL_OP_FLOORDIV:
         if (a == INT64_MIN && b == -1) return too_long();
         r = a / b - (a % b != 0 && (a < 0) != (b < 0));
@@ -116,7 +116,7 @@ static sl_status add_texts(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_valu
         SL_TRY(sl_jinja_escaped(run, &a, a));
         SL_TRY(sl_jinja_escaped(run, &b, b));
     }
-    SL_TRY(sl_jinja_text_join(run, out, sl_jinja_span(a), sl_jinja_span(b)));
+    SL_TRY(sl_jinja_text_join(run, out, *a.as.text, *b.as.text));
     out->flags = markup;
     return SL_OK;
 }

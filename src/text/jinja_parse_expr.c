@@ -430,7 +430,7 @@ static sl_status parse_const(sl_jinja_parser *p, sl_jinja_node **out) {
     (*out)->value = p->cur.value;
     SL_TRY(sl_jinja_advance(p));
     while (text && p->cur.type == SL_TOK_TEXT) {
-        SL_TRY(sl_jinja_text_join(p->run, &(*out)->value, sl_jinja_span((*out)->value), sl_jinja_span(p->cur.value)));
+        SL_TRY(sl_jinja_text_join(p->run, &(*out)->value, *(*out)->value.as.text, *p->cur.value.as.text));
         SL_TRY(sl_jinja_advance(p));
     }
     return SL_OK;

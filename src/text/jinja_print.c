@@ -16,6 +16,7 @@ sl_buf sl_jinja_scratch(const sl_jinja_run *run) {
 
 sl_status sl_jinja_take(sl_jinja_run *run, sl_jinja_value *out, sl_buf *buf, sl_status status) {
     if (status == SL_OK) status = buf->status;
+    if (status == SL_OK) status = sl_jinja_step(run, buf->n_bytes / 8); // what it took to build
     if (status == SL_OK) status = sl_jinja_text_copy(run, out, buf->data, buf->n_bytes);
     sl_buf_deinit(buf);
     return status;

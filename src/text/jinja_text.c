@@ -185,9 +185,17 @@ static void fold_char(sl_buf *buf, uint32_t cp) {
     for (utf8proc_ssize_t i = 0; i < n && i < 8; i++) put(buf, (uint32_t)out[i]);
 }
 
+static void map_ascii(sl_buf *buf, char c, sl_jinja_case to) {
+    bool upper = c >= 'A' && c <= 'Z', lower = c >= 'a' && c <= 'z';
+    bool flip = to == SL_JINJA_SWAP || (to == SL_JINJA_UPPER || to == SL_JINJA_TITLE ? lower : upper);
+    if ((upper || lower) && flip) c ^= 0x20;
+    sl_buf_append(buf, &c, 1);
+}
+
 void sl_jinja_map_char(sl_buf *buf, sl_span s, size_t *at, sl_jinja_case to) {
     size_t begin = *at;
     uint32_t cp = sl_jinja_char(s, at);
+    if (cp < 0x80) return map_ascii(buf, (char)cp, to);
     utf8proc_int32_t c = (utf8proc_int32_t)cp;
     if (to == SL_JINJA_SWAP) {
         to = sl_jinja_is_upper(cp) ? SL_JINJA_LOWER : SL_JINJA_UPPER;
@@ -195,7 +203,7 @@ void sl_jinja_map_char(sl_buf *buf, sl_span s, size_t *at, sl_jinja_case to) {
     }
     if (to == SL_JINJA_FOLD) return fold_char(buf, cp);
     if (to != SL_JINJA_LOWER) {
-        if (cp < 0x80 || !put_special(buf, cp, to == SL_JINJA_TITLE))
+        if (!put_special(buf, cp, to == SL_JINJA_TITLE))
             put(buf, (uint32_t)(to == SL_JINJA_TITLE ? utf8proc_totitle(c) : utf8proc_toupper(c)));
     } else if (cp == 0x130) {
         sl_buf_text(buf, "i\xcc\x87");

@@ -41,12 +41,21 @@ size_t sl_jinja_count_chars(const char *data, size_t n) {
     return n_chars;
 }
 
-sl_status sl_jinja_text_share(sl_jinja_run *run, sl_jinja_value *out, const char *data, size_t n) {
-    sl_jinja_text *text;
-    SL_TRY(sl_jinja_alloc(run, &text, 1, sizeof *text));
-    *text = (sl_jinja_text){data, n, sl_jinja_count_chars(data, n)};
-    *out = sl_jinja_of_text(text);
+sl_jinja_text sl_jinja_text_of(sl_span s) {
+    return (sl_jinja_text){s.data, s.n_bytes, sl_jinja_count_chars(s.data, s.n_bytes)};
+}
+
+static sl_status make_text(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_text text) {
+    sl_jinja_text *made;
+    SL_TRY(sl_jinja_alloc(run, &made, 1, sizeof *made));
+    *made = text;
+    *out = sl_jinja_of_text(made);
     return SL_OK;
+}
+
+sl_status sl_jinja_text_share(sl_jinja_run *run, sl_jinja_value *out, const char *data, size_t n) {
+    SL_TRY(sl_jinja_step(run, n / 256));
+    return make_text(run, out, sl_jinja_text_of(sl_span_make(data, n)));
 }
 
 sl_status sl_jinja_text_copy(sl_jinja_run *run, sl_jinja_value *out, const char *data, size_t n) {
@@ -56,20 +65,21 @@ sl_status sl_jinja_text_copy(sl_jinja_run *run, sl_jinja_value *out, const char 
     return sl_jinja_text_share(run, out, copy, n);
 }
 
-sl_status sl_jinja_text_join(sl_jinja_run *run, sl_jinja_value *out, sl_span a, sl_span b) {
-    if (b.n_bytes == 0) return sl_jinja_text_share(run, out, a.data, a.n_bytes);
+// A text that was built last is grown in place: it is a prefix of the longer one and stays as it was.
+sl_status sl_jinja_text_join(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_text a, sl_jinja_text b) {
+    if (b.n_bytes == 0) return make_text(run, out, a);
     bool at_tail = run->tail && a.data + a.n_bytes == run->tail + run->tail_used;
     if (!at_tail || b.n_bytes > run->tail_cap - run->tail_used) {
-        size_t n = a.n_bytes + b.n_bytes; // both lie in memory: no overflow
-        SL_TRY(sl_jinja_alloc(run, &run->tail, n < 64 ? n : n + n / 2, 1));
-        run->tail_cap = n < 64 ? n : n + n / 2;
+        size_t n = a.n_bytes + b.n_bytes, cap = n < 64 ? n : n + n / 2; // both lie in memory: no overflow
+        SL_TRY(sl_jinja_alloc(run, &run->tail, cap, 1));
+        run->tail_cap = cap;
         if (a.n_bytes) memcpy(run->tail, a.data, a.n_bytes);
         run->tail_used = a.n_bytes;
         a.data = run->tail;
     }
     memcpy(run->tail + run->tail_used, b.data, b.n_bytes);
     run->tail_used += b.n_bytes;
-    return sl_jinja_text_share(run, out, a.data, a.n_bytes + b.n_bytes);
+    return make_text(run, out, (sl_jinja_text){a.data, a.n_bytes + b.n_bytes, a.n_chars + b.n_chars});
 }
 
 // ---- containers ----

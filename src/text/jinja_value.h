@@ -169,7 +169,8 @@ extern const sl_jinja_dict sl_jinja_no_kw;
 // A text over bytes that live long enough (shared), and one over a copy of them.
 sl_status sl_jinja_text_share(sl_jinja_run *run, sl_jinja_value *out, const char *data, size_t n);
 sl_status sl_jinja_text_copy(sl_jinja_run *run, sl_jinja_value *out, const char *data, size_t n);
-sl_status sl_jinja_text_join(sl_jinja_run *run, sl_jinja_value *out, sl_span a, sl_span b); // a + b
+sl_status sl_jinja_text_join(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_text a, sl_jinja_text b); // a + b
+sl_jinja_text sl_jinja_text_of(sl_span s);
 size_t sl_jinja_count_chars(const char *data, size_t n);
 
 sl_status sl_jinja_list_make(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_type type,
