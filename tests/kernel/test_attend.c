@@ -13,12 +13,14 @@
 
 enum { MAX_BLK = 64, MAX_POS = MAX_BLK * SL_KV_BLK_LEN };
 
-static const char *const names[] = {"generic", "avx2", "avx512"};
-static sl_cpu_kernels levels[3];
+enum { MAX_LEVELS = 8 };
+
+static const char *names[MAX_LEVELS];
+static sl_cpu_kernels levels[MAX_LEVELS];
 static int n_level;
 
 static void find_levels(void) {
-    for (n_level = 0; n_level < 3; n_level++)
+    for (n_level = 0; n_level < MAX_LEVELS && (names[n_level] = sl_cpu_level_name(n_level)) != NULL; n_level++)
         if (sl_cpu_kernels_select(&levels[n_level], sl_cpu_features(), names[n_level]) != SL_OK) break;
 }
 

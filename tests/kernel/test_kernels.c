@@ -10,12 +10,14 @@
 #include "base/half.h"
 #include "os/os.h"
 
-static const char *const names[] = {"generic", "avx2", "avx512"};
-static sl_cpu_kernels levels[3];
+enum { MAX_LEVELS = 8 };
+
+static const char *names[MAX_LEVELS];
+static sl_cpu_kernels levels[MAX_LEVELS];
 static int n_level;
 
 static void find_levels(void) {
-    for (n_level = 0; n_level < 3; n_level++)
+    for (n_level = 0; n_level < MAX_LEVELS && (names[n_level] = sl_cpu_level_name(n_level)) != NULL; n_level++)
         if (sl_cpu_kernels_select(&levels[n_level], sl_cpu_features(), names[n_level]) != SL_OK) break;
     CHECK(n_level >= 1);
 }
@@ -228,6 +230,14 @@ TEST(a_level_that_the_processor_lacks_is_refused) {
     CHECK_INT(sl_cpu_kernels_select(&k, 0, "avx2"), SL_DEVICE);
     CHECK_INT(sl_cpu_kernels_select(&k, SL_CPU_AVX2, "generic"), SL_OK);
     CHECK_TEXT(k.level, "generic");
+#elif defined(__aarch64__)
+    CHECK_INT(sl_cpu_kernels_select(&k, SL_CPU_NEON, NULL), SL_OK);
+    CHECK_TEXT(k.level, "neon");
+    CHECK_INT(sl_cpu_kernels_select(&k, SL_CPU_NEON | SL_CPU_I8MM, NULL), SL_OK); // it needs dot products too
+    CHECK_TEXT(k.level, "neon");
+    CHECK_INT(sl_cpu_kernels_select(&k, SL_CPU_NEON | SL_CPU_DOTPROD, "i8mm"), SL_DEVICE);
+    CHECK_INT(sl_cpu_kernels_select(&k, SL_CPU_NEON | SL_CPU_DOTPROD | SL_CPU_I8MM, "dotprod"), SL_OK);
+    CHECK_TEXT(k.level, "dotprod");
 #endif
     CHECK_INT(sl_cpu_kernels_select(&k, 0, "AVX2 "), SL_BAD_ARG);
 }

@@ -6,11 +6,11 @@
 // ones. Adding an op to ops.def without a case here does not compile.
 #include "op/op_rig.h"
 
+#include "backend/cpu/kernels/select.h"
 #include "base/alloc.h"
 
 enum { N_ROW = 50, N_VOCAB = 50, N_SLOT = 3, N_KV_BLK = 20, MAX_OUT = N_ROW * 2048 };
 
-static const char *const levels[] = {"generic", "avx2", "avx512"};
 static const sl_type float_types[] = {SL_TYPE_F32, SL_TYPE_F16, SL_TYPE_BF16};
 static const sl_type blk_types[] = {SL_TYPE_Q4_0, SL_TYPE_Q4_1, SL_TYPE_Q5_0, SL_TYPE_Q5_1, SL_TYPE_Q8_0, SL_TYPE_Q2_K, SL_TYPE_Q3_K,
                                     SL_TYPE_Q4_K, SL_TYPE_Q5_K, SL_TYPE_Q6_K, SL_TYPE_IQ4_NL, SL_TYPE_IQ4_XS, SL_TYPE_MXFP4};
@@ -81,15 +81,16 @@ static int32_t run_cpu(rig *r, uint16_t value) {
     size_t n_row_bytes = r->value[value].kind == SL_VALUE_ACT16 ? r->value[value].row_bytes : r->value[value].n_col * sizeof(float);
     int32_t n = rig_run(r, &sl_backend_cpu, "generic", 1, 1, &text, value, base_out);
     static const struct { int n_thread; int32_t width; } runs[] = {{1, 1}, {2, 3}, {3, 8}, {7, N_ROW}};
-    for (size_t l = 0; l < SL_COUNT(levels); l++)
+    const char *level;
+    for (int l = 0; (level = sl_cpu_level_name(l)) != NULL; l++)
         for (size_t i = 0; i < SL_COUNT(runs); i++) {
             sl_device *device;
-            if (sl_backend_cpu.open(&device, &(sl_device_options){.n_thread = 1, .level = levels[l]}) == SL_DEVICE) continue;
+            if (sl_backend_cpu.open(&device, &(sl_device_options){.n_thread = 1, .level = level}) == SL_DEVICE) continue;
             sl_backend_cpu.close(device);
-            CHECK_INT(rig_run(r, &sl_backend_cpu, levels[l], runs[i].n_thread, runs[i].width, &text, value, other_out), n);
+            CHECK_INT(rig_run(r, &sl_backend_cpu, level, runs[i].n_thread, runs[i].width, &text, value, other_out), n);
             if (memcmp(base_out, other_out, (size_t)n * n_row_bytes) != 0)
                 test_failed(__FILE__, __LINE__, "%s: other bits with %s, %d threads, steps of %d", sl_op_infos[r->op[0].code].name,
-                            levels[l], runs[i].n_thread, runs[i].width);
+                            level, runs[i].n_thread, runs[i].width);
         }
     return n;
 }

@@ -55,7 +55,7 @@ typedef struct sl_cpu_attend {
 } sl_cpu_attend;
 
 typedef struct sl_cpu_kernels {
-    const char *level; // "generic", "avx2", "avx512"
+    const char *level; // "generic", "avx2", "neon" and so on; see select.c
     sl_cpu_matmul_fn *matmul[SL_TYPE_ID_COUNT];
     // Scratch of one thread for matrices of n_col columns and steps of n_row rows.
     uint64_t (*matmul_scratch_bytes)(sl_type type, uint32_t n_col, uint32_t n_row);
@@ -82,5 +82,8 @@ typedef struct sl_cpu_kernels {
 void sl_cpu_kernels_init_generic(sl_cpu_kernels *k);
 void sl_cpu_kernels_init_avx2(sl_cpu_kernels *k);
 void sl_cpu_kernels_init_avx512(sl_cpu_kernels *k);
+void sl_cpu_kernels_init_neon(sl_cpu_kernels *k);
+void sl_cpu_kernels_init_dotprod(sl_cpu_kernels *k);
+void sl_cpu_kernels_init_i8mm(sl_cpu_kernels *k);
 
 #endif

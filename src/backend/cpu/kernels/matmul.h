@@ -97,5 +97,6 @@ static inline sl_act_row sl_act_row_at(const sl_act_blk *act, uint32_t row) {
 void sl_cpu_matmul_init_generic(sl_cpu_kernels *k);
 void sl_cpu_matmul_init_avx2(sl_cpu_kernels *k);
 void sl_cpu_matmul_init_avx512(sl_cpu_kernels *k);
+void sl_cpu_matmul_init_neon(sl_cpu_kernels *k);
 
 #endif

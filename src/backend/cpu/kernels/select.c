@@ -16,10 +16,20 @@ typedef struct level {
 static const level levels[] = {
     {"generic", 0, sl_cpu_kernels_init_generic},
 #if defined(__x86_64__)
+#define LEVEL_NAMES "generic, avx2 or avx512"
     {"avx2", SL_CPU_AVX2, sl_cpu_kernels_init_avx2},
     {"avx512", SL_CPU_AVX2 | SL_CPU_AVX512 | SL_CPU_AVX512_VNNI, sl_cpu_kernels_init_avx512},
+#elif defined(__aarch64__)
+#define LEVEL_NAMES "generic, neon, dotprod or i8mm"
+    {"neon", SL_CPU_NEON, sl_cpu_kernels_init_neon},
+    {"dotprod", SL_CPU_NEON | SL_CPU_DOTPROD, sl_cpu_kernels_init_dotprod},
+    {"i8mm", SL_CPU_NEON | SL_CPU_DOTPROD | SL_CPU_I8MM, sl_cpu_kernels_init_i8mm},
+#else
+#define LEVEL_NAMES "generic"
 #endif
 };
+
+const char *sl_cpu_level_name(int i) { return i >= 0 && (size_t)i < SL_COUNT(levels) ? levels[i].name : NULL; }
 
 sl_status sl_cpu_kernels_select(sl_cpu_kernels *out, uint32_t features, const char *name) {
     *out = (sl_cpu_kernels){0};
@@ -29,6 +39,6 @@ sl_status sl_cpu_kernels_select(sl_cpu_kernels *out, uint32_t features, const ch
         else if (named) return SL_FAIL(SL_DEVICE, "this processor has no %s; leave the level away to use the best it has", name);
         if (named) return SL_OK;
     }
-    if (name) return SL_FAIL(SL_BAD_ARG, "there is no level %s; use generic, avx2 or avx512", name);
+    if (name) return SL_FAIL(SL_BAD_ARG, "there is no level %s; use " LEVEL_NAMES, name);
     return SL_OK;
 }

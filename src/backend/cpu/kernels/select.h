@@ -11,4 +11,7 @@
 // SL_BAD_ARG for an unknown level, SL_DEVICE for one that this processor lacks.
 sl_status sl_cpu_kernels_select(sl_cpu_kernels *out, uint32_t features, const char *level);
 
+// The name of the i-th level of this build, in rising order; NULL past the last.
+const char *sl_cpu_level_name(int i);
+
 #endif

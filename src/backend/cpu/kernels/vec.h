@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Sixteen floats as one value, on every level: one zmm register, two ymm registers, or an array. Kernels written with it
+// Sixteen floats as one value, on every level: one zmm register, two ymm or four NEON registers, or an array. Kernels written with it
 // have the same lanes and the same order of operations everywhere, so their results have the same bits on every level.
 // On generic v16_fma is a call of the C library, and slow; levels that matter have the instruction.
 //
@@ -89,6 +89,10 @@ SL_INLINE __m256 v16_exp2_half(__m256 biased, int shift) {
 SL_INLINE v16 v16_exp2_of_bits(v16 biased, int shift) {
     return (v16){v16_exp2_half(biased.a, shift), v16_exp2_half(biased.b, shift)};
 }
+
+#elif defined(SL_NEON)
+
+#include "backend/cpu/kernels/neon/vec_neon.h"
 
 #else
 
