@@ -385,53 +385,62 @@ static double seconds(void) { // of this thread: others may share its core
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Best of several runs over n_out outputs and n_row rows.
-static double best_time(const sl_cpu_kernels *k, sl_cpu_matmul *m, sl_type type, uint32_t n_row, uint32_t n_out, void *scratch) {
-    double best = 1e9, begin = seconds();
-    for (int i = 0; i < 3 || (i < 100 && seconds() - begin < 0.5); i++) {
-        m->n_row = n_row, m->n_out = n_out;
-        double t = seconds();
-        k->matmul[type](m, 0, n_out, scratch);
-        best = fmin(best, seconds() - t);
-    }
-    return best;
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+// Seconds for n_row rows and `slice` outputs, walking over n_out of them twice: the tenth percentile of all slices, so that
+// other programs on the machine count little.
+static double slice_time(const sl_cpu_kernels *k, sl_cpu_matmul *m, sl_type type, uint32_t n_row, uint32_t slice, uint32_t n_out,
+                         void *scratch) {
+    static double t[4096];
+    size_t n = 0;
+    m->n_row = n_row, m->n_out = n_out;
+    for (int pass = 0; pass < 2 || n < 8; pass++)
+        for (uint32_t o = 0; o + slice <= n_out && n < SL_COUNT(t); o += slice) {
+            double begin = seconds();
+            k->matmul[type](m, o, o + slice, scratch);
+            t[n++] = seconds() - begin;
+        }
+    qsort(t, n, sizeof *t, by_value);
+    return t[n / 10];
 }
 
 TEST(figures) {
     if (!test_bench()) return;
-    enum { N_COL = 4096, WIDE = 512, WIDE_OUT = 512, MEMORY = 400 << 20 };
+    enum { N_COL = 4096, WIDE = 512, MEMORY = 256 << 20, SLICE = 4 << 20 };
     const char *only = getenv("BENCH_LEVEL");
     sl_cpu_kernels k[MAX_LEVELS];
     int n_level = levels(k);
-    uint8_t *weight = malloc(MEMORY);
-    float *x = malloc(WIDE * N_COL * sizeof *x), *out = aligned_alloc(64, (size_t)WIDE * 100000 * 4);
-    uint8_t *act = aligned_alloc(64, WIDE * sl_act16_row_bytes(N_COL));
+    uint8_t *weight = malloc(MEMORY), *act = aligned_alloc(64, WIDE * sl_act16_row_bytes(N_COL));
+    float *x = malloc(WIDE * N_COL * sizeof *x), *out = malloc((size_t)WIDE * (MEMORY / 1344) * sizeof *out);
     for (uint32_t i = 0; i < WIDE * N_COL; i++) x[i] = (float)test_uniform() - 0.5f;
-    printf("%-8s %-7s %9s %9s %9s %9s | %8s %8s %8s\n", "level", "type", "1 GB/s", "4 GB/s", "8 GB/s", "1 cached", "4/1", "8/1",
-           "GMAC/s");
+    printf("GB/s of weights in memory for 1, 4, 8 rows; in cache for 1 row; time of 4 and 8 rows over 1; %u rows\n", WIDE);
+    printf("%-8s %-7s %8s %8s %8s %8s | %6s %6s | %7s\n", "level", "type", "1", "4", "8", "cache", "4/1", "8/1", "GMAC/s");
     for (int l = 0; l < n_level; l++)
         for (size_t t = 0; t < SL_COUNT(types); t++) {
             if (only && strcmp(only, k[l].level) != 0) continue;
             sl_type type = types[t];
             uint64_t row_bytes = sl_type_row_bytes(sl_type_find(type), N_COL);
+            uint32_t slice = (uint32_t)(SLICE / row_bytes / 64 * 64), n_out = (uint32_t)(MEMORY / row_bytes / 64 * 64);
+            if (l == 0) n_out = 2 * slice; // the generic level is slow
             random_weights(type, weight, (size_t)64 * N_COL);
-            uint32_t n_out = (uint32_t)(MEMORY / row_bytes / 64 * 64);
-            if (l == 0 || is_float(type)) n_out = l == 0 ? 1024 : n_out;
-            n_out = SL_MIN(n_out, 100000u / 64 * 64);
             for (uint32_t o = 64; o < n_out; o += 64) memcpy(weight + o * row_bytes, weight, 64 * row_bytes);
             for (uint32_t r = 0; r < WIDE; r++) k[l].quant(act + r * sl_act16_row_bytes(N_COL), x + r * N_COL, N_COL);
             sl_cpu_matmul m = {.weight = weight, .w_row_bytes = row_bytes, .act = act, .act_stride = sl_act16_row_bytes(N_COL),
                                .out = out, .out_stride = (uint64_t)n_out * 4, .n_col = N_COL};
             if (is_float(type)) m.act = (const uint8_t *)x, m.act_stride = N_COL * 4;
             void *scratch = aligned_alloc(64, (k[l].matmul_scratch_bytes(type, N_COL, WIDE) + 127) / 64 * 64);
-            double n_bytes = (double)n_out * (double)row_bytes;
-            double one = best_time(&k[l], &m, type, 1, n_out, scratch), four = best_time(&k[l], &m, type, 4, n_out, scratch);
-            double eight = best_time(&k[l], &m, type, 8, n_out, scratch), cached = best_time(&k[l], &m, type, 1, 256, scratch);
-            uint32_t wide = l == 0 ? 16 : WIDE, wide_out = l == 0 ? 64 : WIDE_OUT;
-            double many = best_time(&k[l], &m, type, wide, wide_out, scratch);
-            printf("%-8s %-7s %9.2f %9.2f %9.2f %9.2f | %8.2f %8.2f %8.1f\n", k[l].level, sl_type_name(type), 1e-9 * n_bytes / one,
-                   1e-9 * n_bytes / four, 1e-9 * n_bytes / eight, 1e-9 * 256 * (double)row_bytes / cached, four / one, eight / one,
-                   1e-9 * wide * wide_out * N_COL / many);
+            double one = slice_time(&k[l], &m, type, 1, slice, n_out, scratch), bytes = (double)row_bytes * slice;
+            double four = slice_time(&k[l], &m, type, 4, slice, n_out, scratch);
+            double eight = slice_time(&k[l], &m, type, 8, slice, n_out, scratch);
+            double cached = slice_time(&k[l], &m, type, 1, 64, 128, scratch) / 64;
+            uint32_t wide = l == 0 ? 16 : WIDE;
+            double many = slice_time(&k[l], &m, type, wide, 64, 256, scratch);
+            printf("%-8s %-7s %8.2f %8.2f %8.2f %8.2f | %6.2f %6.2f | %7.1f\n", k[l].level, sl_type_name(type), 1e-9 * bytes / one,
+                   1e-9 * bytes / four, 1e-9 * bytes / eight, 1e-9 * (double)row_bytes / cached, four / one, eight / one,
+                   1e-9 * wide * 64 * N_COL / many);
             fflush(stdout);
             free(scratch);
         }
