@@ -8,8 +8,7 @@
 
 #include "engine/engine.h"
 
-// ---- the veil
-// --------------------------------------------------------------------------------------------------
+// ---- the veil -----------------------------------------------------------------------------------
 
 enum { MAX_BUFS = 8 };
 static int run_fails_in, copy_fails_in, n_copy; // 1 = the next one
@@ -64,8 +63,7 @@ static sl_status run(sl_program *program, const sl_step *step) {
     return counts_down(&run_fails_in) ? SL_FAIL(SL_DEVICE, "the step failed as told") : SL_OK;
 }
 
-// ---- tests
-// -----------------------------------------------------------------------------------------------------
+// ---- tests --------------------------------------------------------------------------------------
 
 static sl_model *model;
 static sl_backend veiled;
