@@ -25,7 +25,7 @@ const option session_engine_options[7] = {
     {0, "threads-prefill", OPTION_INT, AT(n_thread_prefill), "N", 0, 1024,
      "threads in prefill (0: as --threads)"},
     {0, "chunk", OPTION_INT, AT(n_chunk), "N", 0, 65536, "tokens of a prefill step (0: 512)"},
-    {0, "kv", OPTION_CHOICE, AT(kv), "f16|f32", 0, 0, "type of the KV cache (f16)"},
+    {0, "kv", OPTION_CHOICE, AT(kv), "f16|f32", 0, 0, "type of the KV cache (f16; on ref f32)"},
     {0, "wire", OPTION_FLAG, AT(wire), NULL, 0, 0, "lock weights and workspace into memory"},
 };
 
