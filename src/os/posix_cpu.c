@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The processor section of os.h: how many processors we may use, what they can do and what they are called. A feature
-// counts only if the OS also saves its registers.
+// The processor section of os.h: how many processors we may use, what they can do and what they are
+// called. A feature counts only if the OS also saves its registers.
 #define _GNU_SOURCE // sched_getaffinity
 #define _DARWIN_C_SOURCE
 #include "os/os.h"
@@ -20,7 +20,7 @@
 #include <sys/sysctl.h>
 #endif
 
-// ---- how many ----------------------------------------------------------------------------------------------
+// ---- how many -----------------------------------------------------------------------------------
 
 static int online_count(void) {
 #if defined(__linux__)
@@ -36,7 +36,8 @@ static int online_count(void) {
 enum { PATH_BYTES = 1024 };
 
 // Two numbers of a small file; "max" as the first reads as -1. false if there is no such file.
-static bool read_quota(long long *quota, long long *period, const char *root, const char *group, const char *name) {
+static bool read_quota(long long *quota, long long *period, const char *root, const char *group,
+                       const char *name) {
     char path[2 * PATH_BYTES], text[64] = "";
     snprintf(path, sizeof path, "%s%s/%s", root, group, name);
     FILE *file = fopen(path, "r");
@@ -52,14 +53,17 @@ static bool read_quota(long long *quota, long long *period, const char *root, co
 static int group_count(bool v2, const char *group, int most) {
     const char *root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu";
     long long quota = -1, period = 100000, unused;
-    if (!read_quota(&quota, &period, root, group, v2 ? "cpu.max" : "cpu.cfs_quota_us") || quota <= 0) return most;
+    if (!read_quota(&quota, &period, root, group, v2 ? "cpu.max" : "cpu.cfs_quota_us") ||
+        quota <= 0)
+        return most;
     if (!v2) read_quota(&period, &unused, root, group, "cpu.cfs_period_us");
     if (period <= 0) return most;
     long long n = quota / period + (quota % period != 0);
     return n < 1 ? 1 : n < most ? (int)n : most;
 }
 
-// Our group and all above it. Inside a container the path may be the host's; then the root is our group.
+// Our group and all above it. Inside a container the path may be the host's; then the root is our
+// group.
 static int quota_count(int most) {
     FILE *file = fopen("/proc/self/cgroup", "r");
     if (!file) return most;
@@ -89,7 +93,7 @@ static int quota_count(int most) { return most; }
 
 int sl_cpu_count(void) { return quota_count(online_count()); }
 
-// ---- what they can do --------------------------------------------------------------------------------------
+// ---- what they can do ---------------------------------------------------------------------------
 
 #if defined(__x86_64__)
 
@@ -175,7 +179,7 @@ static bool processor_name(char name[96]) { return (void)name, false; }
 
 #endif
 
-// ---- their name --------------------------------------------------------------------------------------------
+// ---- their name ---------------------------------------------------------------------------------
 
 const char *sl_cpu_name(void) {
     static SL_THREAD_LOCAL char name[96];

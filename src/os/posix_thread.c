@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Time and threads of os.h for Linux and macOS. sl_wait_word is the one place where a thread may sleep: a futex on
-// Linux, its twin __ulock on macOS.
+// Time and threads of os.h for Linux and macOS. sl_wait_word is the one place where a thread may
+// sleep: a futex on Linux, its twin __ulock on macOS.
 #define _GNU_SOURCE // pthread_setname_np, syscall
 #define _DARWIN_C_SOURCE
 #include "os/os.h"
@@ -32,7 +32,7 @@ uint64_t sl_clock_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-// ---- threads -----------------------------------------------------------------------------------------------
+// ---- threads ------------------------------------------------------------------------------------
 
 enum { NAME_BYTES = 16 }; // with the NUL; the limit of Linux
 
@@ -47,7 +47,8 @@ static void *thread_main(void *arg) {
     sl_thread *thread = arg;
 #if defined(__APPLE__)
     pthread_setname_np(thread->name);
-    pthread_set_qos_class_self_np(QOS_CLASS_USER_INTERACTIVE, 0); // else it may land on an efficiency core
+    pthread_set_qos_class_self_np(QOS_CLASS_USER_INTERACTIVE,
+                                  0); // else it may land on an efficiency core
 #elif defined(__linux__)
     pthread_setname_np(pthread_self(), thread->name);
 #endif
@@ -65,7 +66,8 @@ sl_status sl_thread_create(sl_thread **out, void (*run)(void *arg), void *arg, c
     if (error == 0) return SL_OK;
     sl_free(thread);
     *out = NULL;
-    return SL_FAIL(SL_NO_MEMORY, "could not start the thread %s: %s; try fewer threads", name, strerror(error));
+    return SL_FAIL(SL_NO_MEMORY, "could not start the thread %s: %s; try fewer threads", name,
+                   strerror(error));
 }
 
 void sl_thread_join(sl_thread *thread) {
@@ -74,7 +76,7 @@ void sl_thread_join(sl_thread *thread) {
     sl_free(thread);
 }
 
-// ---- waiting -----------------------------------------------------------------------------------------------
+// ---- waiting ------------------------------------------------------------------------------------
 
 void sl_wait_word(const _Atomic uint32_t *word, uint32_t expected) {
 #if defined(__linux__)

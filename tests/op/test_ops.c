@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
 // sl_test: MODULES backend
 //
-// Every op of ops.def, by a small plan of its own: backend cpu on every level against ref, and the same bits on cpu for
-// any number of threads, any width of a step, and every level. Fused ops are compared with the composition of the plain
-// ones. Adding an op to ops.def without a case here does not compile.
+// Every op of ops.def, by a small plan of its own: backend cpu on every level against ref, and the
+// same bits on cpu for any number of threads, any width of a step, and every level. Fused ops are
+// compared with the composition of the plain ones. Adding an op to ops.def without a case here does
+// not compile.
 #include "op/op_rig.h"
 
 #include "backend/cpu/kernels/select.h"
-#include "base/alloc.h"
-
 enum { N_ROW = 50, N_VOCAB = 50, N_SLOT = 3, N_KV_BLK = 20, MAX_OUT = N_ROW * 2048 };
 
 static const sl_type float_types[] = {SL_TYPE_F32, SL_TYPE_F16, SL_TYPE_BF16};
-static const sl_type blk_types[] = {SL_TYPE_Q4_0, SL_TYPE_Q4_1, SL_TYPE_Q5_0, SL_TYPE_Q5_1, SL_TYPE_Q8_0, SL_TYPE_Q2_K, SL_TYPE_Q3_K,
-                                    SL_TYPE_Q4_K, SL_TYPE_Q5_K, SL_TYPE_Q6_K, SL_TYPE_IQ4_NL, SL_TYPE_IQ4_XS, SL_TYPE_MXFP4};
+static const sl_type blk_types[] = {SL_TYPE_Q4_0, SL_TYPE_Q4_1, SL_TYPE_Q5_0,   SL_TYPE_Q5_1,
+                                    SL_TYPE_Q8_0, SL_TYPE_Q2_K, SL_TYPE_Q3_K,   SL_TYPE_Q4_K,
+                                    SL_TYPE_Q5_K, SL_TYPE_Q6_K, SL_TYPE_IQ4_NL, SL_TYPE_IQ4_XS,
+                                    SL_TYPE_MXFP4};
 
-// ---- the text: three sequences whose rows are mixed, with shuffled blocks --------------------------------------
+// ---- the text: three sequences whose rows are mixed, with shuffled blocks -----------------------
 
 static int32_t token[N_ROW], pos[N_ROW], slot[N_ROW], blk_table[N_SLOT * RIG_BLK_STRIDE];
 static uint8_t wants_logits[N_ROW];
@@ -46,7 +47,8 @@ static float *random_floats(size_t n, double scale) {
     return f;
 }
 
-// A matrix of any type whose decoded values are of ordinary size: random blocks, drawn until they are.
+// A matrix of any type whose decoded values are of ordinary size: random blocks, drawn until they
+// are.
 static void *random_weight(sl_type type, uint32_t n_row, uint32_t n_col) {
     const sl_type_info *info = sl_type_find((uint32_t)type);
     uint32_t n_blk = n_row * (n_col / info->blk_len);
@@ -57,51 +59,66 @@ static void *random_weight(sl_type type, uint32_t n_row, uint32_t n_col) {
             test_random_bytes(data + (size_t)b * info->blk_bytes, info->blk_bytes);
             sl_quant_decode(type, f, data + (size_t)b * info->blk_bytes, info->blk_len);
             most = 0;
-            for (uint32_t i = 0; i < info->blk_len; i++) most = isfinite(f[i]) ? fmaxf(most, fabsf(f[i])) : INFINITY;
+            for (uint32_t i = 0; i < info->blk_len; i++)
+                most = isfinite(f[i]) ? fmaxf(most, fabsf(f[i])) : INFINITY;
         } while (!(most < 2 && (most > 0.01f || info->blk_len == 1)));
     }
     return data;
 }
 
-// ---- running ---------------------------------------------------------------------------------------------------
+// ---- running ------------------------------------------------------------------------------------
 
 static float ref_out[MAX_OUT], cpu_out[MAX_OUT];
 static uint8_t base_out[4 * MAX_OUT], other_out[4 * MAX_OUT];
 
 // Row i of ref's result and of cpu's; both have n_col floats.
-typedef void check_row_fn(const float *want, const float *got, int32_t row, uint32_t n_col, void *user);
+typedef void check_row_fn(const float *want, const float *got, int32_t row, uint32_t n_col,
+                          void *user);
 
 static int32_t run_ref(rig *r, uint16_t value) {
     make_text();
     return rig_run(r, &sl_backend_ref, NULL, 2, 7, &text, value, ref_out);
 }
 
-// On cpu at generic, one thread, one row; then the same bits everywhere else. The result is left in base_out.
+// On cpu at generic, one thread, one row; then the same bits everywhere else. The result is left in
+// base_out.
 static int32_t run_cpu(rig *r, uint16_t value) {
-    size_t n_row_bytes = r->value[value].kind == SL_VALUE_ACT16 ? r->value[value].row_bytes : r->value[value].n_col * sizeof(float);
+    size_t n_row_bytes = r->value[value].kind == SL_VALUE_ACT16
+                             ? r->value[value].row_bytes
+                             : r->value[value].n_col * sizeof(float);
     int32_t n = rig_run(r, &sl_backend_cpu, "generic", 1, 1, &text, value, base_out);
-    static const struct { int n_thread; int32_t width; } runs[] = {{1, 1}, {2, 3}, {3, 8}, {7, N_ROW}};
+    static const struct {
+        int n_thread;
+        int32_t width;
+    } runs[] = {{1, 1}, {2, 3}, {3, 8}, {7, N_ROW}};
     const char *level;
     for (int l = 0; (level = sl_cpu_level_name(l)) != NULL; l++)
         for (size_t i = 0; i < SL_COUNT(runs); i++) {
             sl_device *device;
-            if (sl_backend_cpu.open(&device, &(sl_device_options){.n_thread = 1, .level = level}) == SL_DEVICE) continue;
+            if (sl_backend_cpu.open(&device, &(sl_device_options){.n_thread = 1, .level = level}) ==
+                SL_DEVICE)
+                continue;
             sl_backend_cpu.close(device);
-            CHECK_INT(rig_run(r, &sl_backend_cpu, level, runs[i].n_thread, runs[i].width, &text, value, other_out), n);
+            CHECK_INT(rig_run(r, &sl_backend_cpu, level, runs[i].n_thread, runs[i].width, &text,
+                              value, other_out),
+                      n);
             if (memcmp(base_out, other_out, (size_t)n * n_row_bytes) != 0)
-                test_failed(__FILE__, __LINE__, "%s: other bits with %s, %d threads, steps of %d", sl_op_infos[r->op[0].code].name,
-                            level, runs[i].n_thread, runs[i].width);
+                test_failed(__FILE__, __LINE__, "%s: other bits with %s, %d threads, steps of %d",
+                            sl_op_infos[r->op[0].code].name, level, runs[i].n_thread,
+                            runs[i].width);
         }
     return n;
 }
 
 // |got - want| <= bound of the element; equal infinities and two NaN are fine.
-static void check_near(const float *want, const float *got, size_t n, double relative, double absolute, const char *what) {
+static void check_near(const float *want, const float *got, size_t n, double relative,
+                       double absolute, const char *what) {
     for (size_t i = 0; i < n; i++) {
         if (isnan(want[i]) ? isnan(got[i]) : want[i] == got[i]) continue;
         double err = fabs((double)want[i] - (double)got[i]);
         if (!(err <= relative * fabs((double)want[i]) + absolute))
-            test_failed(__FILE__, __LINE__, "%s: element %zu is %.9g, not %.9g", what, i, (double)got[i], (double)want[i]);
+            test_failed(__FILE__, __LINE__, "%s: element %zu is %.9g, not %.9g", what, i,
+                        (double)got[i], (double)want[i]);
     }
 }
 
@@ -124,16 +141,18 @@ static void put_trouble(float *x, uint32_t n_col) {
     x[2 * n_col] = NAN;
 }
 
-// ---- one case for each op --------------------------------------------------------------------------------------
+// ---- one case for each op -----------------------------------------------------------------------
 
 static void op_embed(void) { // decoding is exact
     for (size_t i = 0; i < SL_COUNT(float_types) + SL_COUNT(blk_types); i++) {
-        sl_type type = i < SL_COUNT(float_types) ? float_types[i] : blk_types[i - SL_COUNT(float_types)];
+        sl_type type =
+            i < SL_COUNT(float_types) ? float_types[i] : blk_types[i - SL_COUNT(float_types)];
         rig r;
         start(&r);
         uint16_t out = rig_value(&r, SL_VALUE_F32, 512, NULL);
         sl_op *op = rig_op(&r, SL_OP_EMBED, SL_NO_VALUE, SL_NO_VALUE, out);
-        op->weight[0] = rig_weight(&r, "token_embd.weight", type, N_VOCAB, 512, random_weight(type, N_VOCAB, 512));
+        op->weight[0] = rig_weight(&r, "token_embd.weight", type, N_VOCAB, 512,
+                                   random_weight(type, N_VOCAB, 512));
         op->attr.embed.scale = 3.7f;
         compare(&r, out, 0, 0, sl_type_name(type));
     }
@@ -155,7 +174,11 @@ static void op_rope_table(void) { // the same formula in double
 static const double NORM_BOUND = 3e-7;
 
 static void op_norm(void) {
-    static const struct { uint32_t n_col, group; bool weight; } shapes[] = {{64, 64, true}, {896, 896, true}, {100, 100, false}, {7, 7, true}, {256, 64, true}, {39, 13, false}};
+    static const struct {
+        uint32_t n_col, group;
+        bool weight;
+    } shapes[] = {{64, 64, true}, {896, 896, true}, {100, 100, false},
+                  {7, 7, true},   {256, 64, true},  {39, 13, false}};
     for (size_t i = 0; i < SL_COUNT(shapes); i++) {
         rig r;
         start(&r);
@@ -165,13 +188,15 @@ static void op_norm(void) {
         uint16_t in = rig_value(&r, SL_VALUE_F32, n, x), out = rig_value(&r, SL_VALUE_F32, n, NULL);
         sl_op *op = rig_op(&r, SL_OP_NORM, in, SL_NO_VALUE, out);
         op->attr.norm = (sl_attr_norm){.eps = 1e-6f, .group = shapes[i].group};
-        if (shapes[i].weight) op->weight[0] = rig_weight(&r, "norm.weight", SL_TYPE_F32, 1, shapes[i].group, random_floats(shapes[i].group, 1));
+        if (shapes[i].weight)
+            op->weight[0] = rig_weight(&r, "norm.weight", SL_TYPE_F32, 1, shapes[i].group,
+                                       random_floats(shapes[i].group, 1));
         compare(&r, out, NORM_BOUND, 1e-44, "norm");
     }
 }
 
-// in (N_ROW, n_col) as ref's MATMUL sees it; what 16-bit activations may be off by in one output: half a step of each
-// 256 columns times the weights there; and the float sums, by their length.
+// in (N_ROW, n_col) as ref's MATMUL sees it; what 16-bit activations may be off by in one output:
+// half a step of each 256 columns times the weights there; and the float sums, by their length.
 static double act16_bound(const float *x, const float *w, uint32_t n_col) {
     double bound = 0;
     for (uint32_t first = 0; first < n_col; first += SL_ACT_BLK_LEN) {
@@ -193,9 +218,11 @@ static double float_bound(const float *x, const float *w, uint32_t n_col) {
 }
 
 // MATMUL or MATMUL_ADD: plain on ref, with QUANT before it and fused on cpu.
-static void check_matmul(sl_type type, uint32_t n_out, uint32_t n_col, bool with_bias, bool with_add) {
+static void check_matmul(sl_type type, uint32_t n_out, uint32_t n_col, bool with_bias,
+                         bool with_add) {
     bool act16 = sl_type_find((uint32_t)type)->blk_len > 1;
-    float *x = random_floats((size_t)N_ROW * n_col, 1), *residual = random_floats((size_t)N_ROW * n_out, 1);
+    float *x = random_floats((size_t)N_ROW * n_col, 1),
+          *residual = random_floats((size_t)N_ROW * n_out, 1);
     float *bias = random_floats(n_out, 1), *w = random_floats(n_col, 1);
     for (int i = 0; i < 40; i++) x[test_below(N_ROW * n_col)] *= 50; // outliers
     uint8_t *data = random_weight(type, n_out, n_col);
@@ -205,7 +232,8 @@ static void check_matmul(sl_type type, uint32_t n_out, uint32_t n_col, bool with
     uint16_t out[2];
     for (int i = 0; i < 2; i++) {
         rig *r = both[i];
-        uint16_t in = rig_value(r, SL_VALUE_F32, n_col, x), add = rig_value(r, SL_VALUE_F32, n_out, residual), product;
+        uint16_t in = rig_value(r, SL_VALUE_F32, n_col, x),
+                 add = rig_value(r, SL_VALUE_F32, n_out, residual), product;
         out[i] = product = rig_value(r, SL_VALUE_F32, n_out, NULL);
         if (i == 1 && act16) {
             uint16_t quant = rig_value(r, SL_VALUE_ACT16, n_col, NULL);
@@ -213,10 +241,12 @@ static void check_matmul(sl_type type, uint32_t n_out, uint32_t n_col, bool with
             in = quant;
         }
         bool fuse = i == 1 && with_add;
-        sl_op *op = rig_op(r, fuse ? SL_OP_MATMUL_ADD : SL_OP_MATMUL, in, fuse ? add : SL_NO_VALUE, product);
+        sl_op *op = rig_op(r, fuse ? SL_OP_MATMUL_ADD : SL_OP_MATMUL, in, fuse ? add : SL_NO_VALUE,
+                           product);
         op->weight[0] = rig_weight(r, "ffn_down.weight", type, n_out, n_col, data);
         if (with_bias) op->weight[1] = rig_weight(r, "bias", SL_TYPE_F32, 1, n_out, bias);
-        if (i == 0 && with_add) rig_op(r, SL_OP_ADD, add, product, out[i] = rig_value(r, SL_VALUE_F32, n_out, NULL));
+        if (i == 0 && with_add)
+            rig_op(r, SL_OP_ADD, add, product, out[i] = rig_value(r, SL_VALUE_F32, n_out, NULL));
     }
     run_ref(&plain, out[0]);
     CHECK_INT(run_cpu(&fused, out[1]), N_ROW);
@@ -229,8 +259,9 @@ static void check_matmul(sl_type type, uint32_t n_out, uint32_t n_col, bool with
             double bound = (act16 ? act16_bound(in, w, n_col) : float_bound(in, w, n_col)) + 2e-6;
             double err = fabs((double)ref_out[row * n_out + o] - (double)cpu_out[row * n_out + o]);
             if (!(err <= bound))
-                test_failed(__FILE__, __LINE__, "%s %ux%u: output %u of row %u is off by %g, bound %g", sl_type_name(type), n_out,
-                            n_col, o, row, err, bound);
+                test_failed(__FILE__, __LINE__,
+                            "%s %ux%u: output %u of row %u is off by %g, bound %g",
+                            sl_type_name(type), n_out, n_col, o, row, err, bound);
         }
     }
 }
@@ -242,7 +273,8 @@ static void check_matmul_types(bool with_add) {
     }
     for (size_t i = 0; i < SL_COUNT(blk_types); i++) {
         check_matmul(blk_types[i], 37, 512, i % 2, with_add);
-        if (sl_type_find((uint32_t)blk_types[i])->blk_len == 32) check_matmul(blk_types[i], 16, 32 * 11, false, with_add);
+        if (sl_type_find((uint32_t)blk_types[i])->blk_len == 32)
+            check_matmul(blk_types[i], 16, 32 * 11, false, with_add);
     }
 }
 
@@ -250,37 +282,48 @@ static void op_matmul(void) { check_matmul_types(false); }
 static void op_matmul_add(void) { check_matmul_types(true); }
 
 static void op_rope(void) { // two products and a sum of numbers up to the size of the pair
-    static const sl_attr_rope shapes[] = {{3, 64, 64, 0}, {2, 64, 64, 1}, {4, 80, 32, 0}, {1, 6, 6, 1}, {5, 10, 10, 0}};
+    static const sl_attr_rope shapes[] = {
+        {3, 64, 64, 0}, {2, 64, 64, 1}, {4, 80, 32, 0}, {1, 6, 6, 1}, {5, 10, 10, 0}};
     for (size_t i = 0; i < SL_COUNT(shapes); i++) {
         rig r;
         start(&r);
         uint32_t n = shapes[i].n_head * shapes[i].head_dim, n_rot = shapes[i].n_rot;
-        float *x = random_floats((size_t)N_ROW * n, 1), *table = random_floats((size_t)N_ROW * n_rot, 0.5);
-        uint16_t in = rig_value(&r, SL_VALUE_F32, n, x), t = rig_value(&r, SL_VALUE_F32, n_rot, table);
+        float *x = random_floats((size_t)N_ROW * n, 1),
+              *table = random_floats((size_t)N_ROW * n_rot, 0.5);
+        uint16_t in = rig_value(&r, SL_VALUE_F32, n, x),
+                 t = rig_value(&r, SL_VALUE_F32, n_rot, table);
         uint16_t out = rig_value(&r, SL_VALUE_F32, n, NULL);
         rig_op(&r, SL_OP_ROPE, in, t, out)->attr.rope = shapes[i];
         compare(&r, out, 1e-7, 1e-6, "rope");
     }
 }
 
-// KV_WRITE and ATTEND together: the pool's order of bytes is the backend's own. v of ordinary size, so errors are
-// absolute: scores are off by some 1e-6 of their size, and so are the weights.
+// KV_WRITE and ATTEND together: the pool's order of bytes is the backend's own. v of ordinary size,
+// so errors are absolute: scores are off by some 1e-6 of their size, and so are the weights.
 static const double ATTEND_BOUND = 1e-5;
 
-static void check_attend(uint32_t n_head, uint32_t n_head_kv, uint32_t head_dim, uint32_t v_dim, sl_type type, uint32_t window,
-                         float softcap) {
+static void check_attend(uint32_t n_head, uint32_t n_head_kv, uint32_t head_dim, uint32_t v_dim,
+                         sl_type type, uint32_t window, float softcap) {
     rig r;
     start(&r);
     rig_kv(&r, n_head_kv, head_dim, v_dim, type);
-    float *q = random_floats((size_t)N_ROW * n_head * head_dim, 1), *k = random_floats((size_t)N_ROW * n_head_kv * head_dim, 1);
+    float *q = random_floats((size_t)N_ROW * n_head * head_dim, 1),
+          *k = random_floats((size_t)N_ROW * n_head_kv * head_dim, 1);
     float *v = random_floats((size_t)N_ROW * n_head_kv * v_dim, 1);
-    uint16_t iq = rig_value(&r, SL_VALUE_F32, n_head * head_dim, q), ik = rig_value(&r, SL_VALUE_F32, n_head_kv * head_dim, k);
-    uint16_t iv = rig_value(&r, SL_VALUE_F32, n_head_kv * v_dim, v), out = rig_value(&r, SL_VALUE_F32, n_head * v_dim, NULL);
+    uint16_t iq = rig_value(&r, SL_VALUE_F32, n_head * head_dim, q),
+             ik = rig_value(&r, SL_VALUE_F32, n_head_kv * head_dim, k);
+    uint16_t iv = rig_value(&r, SL_VALUE_F32, n_head_kv * v_dim, v),
+             out = rig_value(&r, SL_VALUE_F32, n_head * v_dim, NULL);
     rig_op(&r, SL_OP_KV_WRITE, ik, iv, SL_NO_VALUE)->attr.kv.kv_layer = 0;
     rig_op(&r, SL_OP_ATTEND, iq, SL_NO_VALUE, out)->attr.attend =
-        (sl_attr_attend){.kv_layer = 0, .n_head = n_head, .window = window, .scale = 1 / sqrtf((float)head_dim), .softcap = softcap};
+        (sl_attr_attend){.kv_layer = 0,
+                         .n_head = n_head,
+                         .window = window,
+                         .scale = 1 / sqrtf((float)head_dim),
+                         .softcap = softcap};
     char what[64];
-    snprintf(what, sizeof what, "attend %u/%u x %u,%u %s window %u", n_head, n_head_kv, head_dim, v_dim, sl_type_name(type), window);
+    snprintf(what, sizeof what, "attend %u/%u x %u,%u %s window %u", n_head, n_head_kv, head_dim,
+             v_dim, sl_type_name(type), window);
     compare(&r, out, 0, ATTEND_BOUND, what);
 }
 
@@ -295,18 +338,23 @@ static void op_attend(void) {
         check_attend(40, 1, 16, 33, types[i], 0, 1);
     }
 }
-static void op_kv_write(void) { check_attend(3, 3, 48, 16, SL_TYPE_F16, 1, 0); } // window 1: the result is v itself, as stored
+static void op_kv_write(void) {
+    check_attend(3, 3, 48, 16, SL_TYPE_F16, 1, 0);
+} // window 1: the result is v itself, as stored
 
-// Of the value, where the argument of exp is exact; tanh GELU rounds its argument u, and e^2u grows that.
+// Of the value, where the argument of exp is exact; tanh GELU rounds its argument u, and e^2u grows
+// that.
 static void check_glu(uint8_t act, double relative) {
     static const uint32_t cols[] = {1, 15, 16, 100, 1536};
     for (size_t i = 0; i < SL_COUNT(cols); i++) {
         rig r;
         start(&r);
         uint32_t n = cols[i];
-        float *gate = random_floats((size_t)N_ROW * n, 4), *up = random_floats((size_t)N_ROW * n, 2);
+        float *gate = random_floats((size_t)N_ROW * n, 4),
+              *up = random_floats((size_t)N_ROW * n, 2);
         put_trouble(gate, n);
-        uint16_t a = rig_value(&r, SL_VALUE_F32, n, gate), b = rig_value(&r, SL_VALUE_F32, n, up), out = rig_value(&r, SL_VALUE_F32, n, NULL);
+        uint16_t a = rig_value(&r, SL_VALUE_F32, n, gate), b = rig_value(&r, SL_VALUE_F32, n, up),
+                 out = rig_value(&r, SL_VALUE_F32, n, NULL);
         rig_op(&r, SL_OP_GLU, a, b, out)->attr.glu.act = act;
         compare(&r, out, relative, 1e-35, "glu");
     }
@@ -322,7 +370,8 @@ static void op_add(void) { // one rounding each, of the double sum and of the fl
     start(&r);
     float *x = random_floats(N_ROW * 77, 1), *y = random_floats(N_ROW * 77, 1e-3);
     put_trouble(x, 77);
-    uint16_t a = rig_value(&r, SL_VALUE_F32, 77, x), b = rig_value(&r, SL_VALUE_F32, 77, y), out = rig_value(&r, SL_VALUE_F32, 77, NULL);
+    uint16_t a = rig_value(&r, SL_VALUE_F32, 77, x), b = rig_value(&r, SL_VALUE_F32, 77, y),
+             out = rig_value(&r, SL_VALUE_F32, 77, NULL);
     rig_op(&r, SL_OP_ADD, a, b, out);
     compare(&r, out, 0x1p-23, 0, "add");
 }
@@ -330,7 +379,8 @@ static void op_add(void) { // one rounding each, of the double sum and of the fl
 static void op_gather(void) { // a copy
     rig r;
     start(&r);
-    uint16_t in = rig_value(&r, SL_VALUE_F32, 70, random_floats(N_ROW * 70, 1)), out = rig_value(&r, SL_VALUE_F32, 70, NULL);
+    uint16_t in = rig_value(&r, SL_VALUE_F32, 70, random_floats(N_ROW * 70, 1)),
+             out = rig_value(&r, SL_VALUE_F32, 70, NULL);
     r.value[out].logit_rows = 1;
     rig_op(&r, SL_OP_GATHER, in, SL_NO_VALUE, out);
     compare(&r, out, 0, 0, "gather");
@@ -340,14 +390,16 @@ static void op_softcap(void) {
     rig r;
     start(&r);
     float *x = random_floats(N_ROW * 131, 30);
-    for (int i = 0; i < 500; i++) x[3 * 131 + i] *= powf(10, -(float)test_below(8)); // small ones keep their digits
+    for (int i = 0; i < 500; i++)
+        x[3 * 131 + i] *= powf(10, -(float)test_below(8)); // small ones keep their digits
     put_trouble(x, 131);
     uint16_t in = rig_value(&r, SL_VALUE_F32, 131, x), out = rig_value(&r, SL_VALUE_F32, 131, NULL);
     rig_op(&r, SL_OP_SOFTCAP, in, SL_NO_VALUE, out)->attr.softcap.cap = 30;
     compare(&r, out, 6e-7, 1e-37, "softcap");
 }
 
-// ---- fused: as the plain op on ref within half a step of its block, and as the two ops on cpu to the bit --------
+// ---- fused: as the plain op on ref within half a step of its block, and as the two ops on cpu to
+// the bit
 
 static float act16_value(const uint8_t *row, uint32_t n_col, uint32_t i) {
     uint32_t n_pad = (n_col + SL_ACT_BLK_LEN - 1) / SL_ACT_BLK_LEN * SL_ACT_BLK_LEN;
@@ -363,28 +415,37 @@ static void check_act16(uint32_t n_col, uint64_t row_bytes, double relative) {
             const float *want = ref_out + row * n_col;
             uint32_t end = first + SL_ACT_BLK_LEN < n_col ? first + SL_ACT_BLK_LEN : n_col;
             double most = 0;
-            for (uint32_t i = first; i < end; i++) most = isfinite(want[i]) ? fmax(most, fabs((double)want[i])) : NAN;
+            for (uint32_t i = first; i < end; i++)
+                most = isfinite(want[i]) ? fmax(most, fabs((double)want[i])) : NAN;
             bool bad = false;
             for (uint32_t i = first; i < end; i++) bad |= !isfinite(want[i]);
             for (uint32_t i = first; i < end; i++) {
                 float got = act16_value(base_out + row * row_bytes, n_col, i);
-                if (bad ? isnan(got) : fabs((double)got - (double)want[i]) <= most * (0.51 / 32385 + relative) + 4e-34) continue;
-                test_failed(__FILE__, __LINE__, "row %u column %u is %g, not %g", row, i, (double)got, (double)want[i]);
+                if (bad ? isnan(got)
+                        : fabs((double)got - (double)want[i]) <=
+                              most * (0.51 / 32385 + relative) + 4e-34)
+                    continue;
+                test_failed(__FILE__, __LINE__, "row %u column %u is %g, not %g", row, i,
+                            (double)got, (double)want[i]);
             }
         }
 }
 
 // Runs the fused op on cpu, `plain` on ref, and `plain` followed by QUANT on cpu.
-static void check_quant(sl_op plain, sl_opcode fused, const float *in0, const float *in1, const float *weight, uint32_t n_col,
-                        double relative) {
+static void check_quant(sl_op plain, sl_opcode fused, const float *in0, const float *in1,
+                        const float *weight, uint32_t n_col, double relative) {
     rig r;
     for (int composed = 0; composed < 2; composed++) {
         start(&r);
-        uint16_t a = rig_value(&r, SL_VALUE_F32, n_col, in0), b = in1 ? rig_value(&r, SL_VALUE_F32, n_col, in1) : SL_NO_VALUE;
-        uint16_t middle = rig_value(&r, SL_VALUE_F32, n_col, NULL), out = rig_value(&r, SL_VALUE_ACT16, n_col, NULL);
+        uint16_t a = rig_value(&r, SL_VALUE_F32, n_col, in0),
+                 b = in1 ? rig_value(&r, SL_VALUE_F32, n_col, in1) : SL_NO_VALUE;
+        uint16_t middle = rig_value(&r, SL_VALUE_F32, n_col, NULL),
+                 out = rig_value(&r, SL_VALUE_ACT16, n_col, NULL);
         sl_op *op = rig_op(&r, (sl_opcode)plain.code, a, b, middle);
         op->attr = plain.attr;
-        if (weight) op->weight[0] = rig_weight(&r, "norm.weight", SL_TYPE_F32, 1, plain.attr.norm.group, weight);
+        if (weight)
+            op->weight[0] =
+                rig_weight(&r, "norm.weight", SL_TYPE_F32, 1, plain.attr.norm.group, weight);
         if (!composed) {
             CHECK_INT(run_ref(&r, middle), N_ROW);
             op->code = (uint8_t)fused;
@@ -395,8 +456,10 @@ static void check_quant(sl_op plain, sl_opcode fused, const float *in0, const fl
         CHECK_INT(run_cpu(&r, out), N_ROW);
         check_act16(n_col, r.value[out].row_bytes, relative);
         static uint8_t first_out[sizeof base_out];
-        if (!composed) memcpy(first_out, base_out, sizeof base_out);
-        else CHECK(memcmp(first_out, base_out, N_ROW * r.value[out].row_bytes) == 0);
+        if (!composed)
+            memcpy(first_out, base_out, sizeof base_out);
+        else
+            CHECK(memcmp(first_out, base_out, N_ROW * r.value[out].row_bytes) == 0);
     }
 }
 
@@ -407,7 +470,8 @@ static void op_norm_quant(void) {
         plain.attr.norm = (sl_attr_norm){.eps = 1e-5f, .group = cols[i]};
         float *x = random_floats((size_t)N_ROW * cols[i], 3);
         put_trouble(x, cols[i]);
-        check_quant(plain, SL_OP_NORM_QUANT, x, NULL, random_floats(cols[i], 1), cols[i], NORM_BOUND);
+        check_quant(plain, SL_OP_NORM_QUANT, x, NULL, random_floats(cols[i], 1), cols[i],
+                    NORM_BOUND);
     }
 }
 
@@ -417,7 +481,8 @@ static void op_glu_quant(void) {
         sl_op plain = {.code = SL_OP_GLU};
         plain.attr.glu.act = i % 2 ? SL_ACT_SILU : SL_ACT_GELU_TANH;
         float *x = random_floats((size_t)N_ROW * cols[i], 3);
-        check_quant(plain, SL_OP_GLU_QUANT, x, random_floats((size_t)N_ROW * cols[i], 3), NULL, cols[i], 1e-6);
+        check_quant(plain, SL_OP_GLU_QUANT, x, random_floats((size_t)N_ROW * cols[i], 3), NULL,
+                    cols[i], 1e-6);
     }
 }
 
@@ -429,7 +494,8 @@ static void op_quant(void) {
         start(&r);
         float *x = random_floats((size_t)N_ROW * n, 3);
         if (n > 8) put_trouble(x, n);
-        uint16_t in = rig_value(&r, SL_VALUE_F32, n, x), out = rig_value(&r, SL_VALUE_ACT16, n, NULL);
+        uint16_t in = rig_value(&r, SL_VALUE_F32, n, x),
+                 out = rig_value(&r, SL_VALUE_ACT16, n, NULL);
         rig_op(&r, SL_OP_QUANT, in, SL_NO_VALUE, out);
         make_text();
         memcpy(ref_out, x, (size_t)N_ROW * n * sizeof *x);
@@ -439,101 +505,7 @@ static void op_quant(void) {
 }
 
 // Every op has a case, or this does not compile.
-#define SL_OP(code, name, n_in, n_weight, attrs, fused) TEST(name) { op_##name(); }
+#define SL_OP(code, name, n_in, n_weight, attrs, fused)                                            \
+    TEST(name) { op_##name(); }
 #include "plan/ops.def"
 #undef SL_OP
-
-// ---- what is refused -------------------------------------------------------------------------------------------
-
-static void refuse(rig *r, const sl_backend *backend, sl_status status, const char *part) {
-    sl_status got = rig_open(r, backend, NULL, 1, 1);
-    CHECK_INT(got, status);
-    if (!strstr(sl_error_text(), part)) test_failed(__FILE__, __LINE__, "\"%s\" does not name %s", sl_error_text(), part);
-    rig_close(r);
-}
-
-TEST(what_a_backend_lacks_is_refused_by_name) {
-    const sl_backend *const both[2] = {&sl_backend_ref, &sl_backend_cpu};
-    static uint8_t data[4096];
-    for (int i = 0; i < 2; i++) {
-        rig r;
-        start(&r);
-        uint16_t in = rig_value(&r, SL_VALUE_F32, 64, NULL), out = rig_value(&r, SL_VALUE_F32, 4, NULL);
-        rig_op(&r, SL_OP_MATMUL, in, SL_NO_VALUE, out)->weight[0] = rig_weight(&r, "blk.5.ffn_up.weight", (sl_type)16, 4, 64, data); // iq2_xxs
-        refuse(&r, both[i], SL_UNSUPPORTED, "blk.5.ffn_up.weight");
-        start(&r);
-        in = rig_value(&r, SL_VALUE_F32, 64, NULL), out = rig_value(&r, SL_VALUE_F32, 64, NULL);
-        sl_op *op = rig_op(&r, SL_OP_NORM, in, SL_NO_VALUE, out);
-        op->attr.norm.group = 64;
-        op->weight[0] = rig_weight(&r, "attn_norm.weight", SL_TYPE_F16, 1, 64, data);
-        refuse(&r, both[i], SL_UNSUPPORTED, "attn_norm.weight");
-        start(&r);
-        rig_kv(&r, 1, 8, 8, SL_TYPE_F16);
-        r.kv[0].type_k = SL_TYPE_Q8_0;
-        rig_op(&r, SL_OP_KV_WRITE, rig_value(&r, SL_VALUE_F32, 8, NULL), rig_value(&r, SL_VALUE_F32, 8, NULL), SL_NO_VALUE);
-        refuse(&r, both[i], SL_UNSUPPORTED, "layer 5");
-        CHECK(strstr(sl_error_text(), "q8_0") || strstr(sl_error_text(), "Q8_0"));
-    }
-    rig r;
-    start(&r);
-    rig_op(&r, SL_OP_QUANT, rig_value(&r, SL_VALUE_F32, 64, NULL), SL_NO_VALUE, rig_value(&r, SL_VALUE_ACT16, 64, NULL));
-    refuse(&r, &sl_backend_ref, SL_UNSUPPORTED, "quant");
-    start(&r);
-    rig_op(&r, SL_OP_MATMUL, rig_value(&r, SL_VALUE_F32, 256, NULL), SL_NO_VALUE, rig_value(&r, SL_VALUE_F32, 4, NULL))->weight[0] =
-        rig_weight(&r, "output.weight", SL_TYPE_Q4_K, 4, 256, data);
-    refuse(&r, &sl_backend_cpu, SL_UNSUPPORTED, "16-bit");
-}
-
-TEST(unknown_levels_are_refused) {
-    sl_device *device = (sl_device *)&device;
-    CHECK_INT(sl_backend_cpu.open(&device, &(sl_device_options){.level = "sse9"}), SL_BAD_ARG);
-    CHECK(device == NULL && strstr(sl_error_text(), "sse9"));
-    CHECK(sl_backend_find("cpu") == &sl_backend_cpu && sl_backend_find("ref") == &sl_backend_ref && !sl_backend_find("tpu"));
-    CHECK(sl_backend_at(0) && sl_backend_at(1) && !sl_backend_at(2));
-}
-
-TEST(a_step_that_would_leave_its_memory_is_refused) {
-    const sl_backend *const both[2] = {&sl_backend_ref, &sl_backend_cpu};
-    for (int i = 0; i < 2; i++) {
-        rig r;
-        start(&r);
-        uint16_t in = rig_value(&r, SL_VALUE_F32, 8, NULL), out = rig_value(&r, SL_VALUE_F32, 8, NULL);
-        rig_op(&r, SL_OP_ADD, in, in, out);
-        REQUIRE_OK(rig_open(&r, both[i], NULL, 1, 2), sl_error_text());
-        make_text();
-        memset(rig_row(&r, in, 0), 0, 2 * r.value[in].row_bytes);
-        int32_t logit[2] = {0, 1}, tokens[2] = {0, 1}, poses[2] = {0, 1}, slots[2] = {0, 0};
-        sl_step step = {.n_row = 2, .n_logit = 2, .token = tokens, .pos = poses, .slot = slots, .logit_row = logit,
-                        .blk_table = blk_table, .blk_stride = RIG_BLK_STRIDE};
-        const struct { int32_t *field, bad; } wrong[] = {
-            {&step.n_row, 0},     {&step.n_row, 3},    {&step.n_row, -1},   {&step.n_logit, 3},        {&step.n_logit, -1},
-            {&logit[1], 0},       {&logit[1], 2},      {&logit[0], -1},     {&tokens[1], N_VOCAB},     {&tokens[0], -1},
-            {&poses[1], 1 << 30}, {&poses[1], -1},     {&poses[0], RIG_BLK_STRIDE * SL_KV_BLK_LEN},    {&slots[1], N_SLOT},
-            {&slots[0], -1},      {&blk_table[0], -1}, {&blk_table[0], N_KV_BLK},
-        };
-        CHECK_INT(both[i]->run(r.program, &step), SL_OK);
-        for (size_t j = 0; j < SL_COUNT(wrong); j++) {
-            int32_t good = *wrong[j].field;
-            *wrong[j].field = wrong[j].bad;
-            if (both[i]->run(r.program, &step) != SL_BAD_ARG) test_failed(__FILE__, __LINE__, "case %zu was not refused", j);
-            *wrong[j].field = good;
-        }
-        CHECK_INT(both[i]->run(r.program, &step), SL_OK);
-        rig_close(&r);
-    }
-}
-
-TEST(a_step_allocates_nothing) {
-    rig r;
-    start(&r);
-    rig_kv(&r, 2, 16, 16, SL_TYPE_F16);
-    uint16_t kv = rig_value(&r, SL_VALUE_F32, 32, random_floats(N_ROW * 32, 1)), out = rig_value(&r, SL_VALUE_F32, 32, NULL);
-    rig_op(&r, SL_OP_KV_WRITE, kv, kv, SL_NO_VALUE);
-    rig_op(&r, SL_OP_ATTEND, kv, SL_NO_VALUE, out)->attr.attend = (sl_attr_attend){.n_head = 2, .scale = 1};
-    make_text();
-    REQUIRE_OK(rig_open(&r, &sl_backend_cpu, NULL, 2, 4), sl_error_text());
-    uint64_t before = sl_alloc_count();
-    for (int i = 0; i < 3; i++) rig_step(&r, &text, 4 * i, 4, out, cpu_out);
-    CHECK_INT(sl_alloc_count(), before);
-    rig_close(&r);
-}

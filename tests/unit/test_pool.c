@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // sl_test: MODULES backend
 //
-// The thread pool: every unit is done once, phases do not overlap, results are seen, more threads than processors, sleep
-// and wake, and a thread that cannot be started. The same program is run under TSan.
+// The thread pool: every unit is done once, phases do not overlap, results are seen, more threads
+// than processors, sleep and wake, and a thread that cannot be started. The same program is run
+// under TSan.
 #include "harness.h"
 
 #include <stdatomic.h>
@@ -21,7 +22,7 @@ static sl_pool *open_pool(int n_thread) {
     return pool;
 }
 
-// ---- one run -------------------------------------------------------------------------------------------------
+// ---- one run ------------------------------------------------------------------------------------
 
 typedef struct visits {
     _Atomic int count[N_SLOT];
@@ -46,7 +47,8 @@ TEST(each_thread_runs_once_per_run) {
             for (int i = 0; i < v.n_thread; i++) want[i]++;
             sl_pool_run(pool, v.n_thread, visit, &v);
             for (int i = 0; i < N_SLOT; i++)
-                if (v.count[i] != want[i] || v.plain[i] != want[i]) test_failed(__FILE__, __LINE__, "size %d run %d", size, run);
+                if (v.count[i] != want[i] || v.plain[i] != want[i])
+                    test_failed(__FILE__, __LINE__, "size %d run %d", size, run);
         }
         sl_pool_destroy(pool);
     }
@@ -69,7 +71,7 @@ TEST(shares_cover_everything_once) {
         }
 }
 
-// ---- phases --------------------------------------------------------------------------------------------------
+// ---- phases -------------------------------------------------------------------------------------
 
 typedef struct phases {
     sl_pool *pool;
@@ -111,7 +113,7 @@ TEST(phases_do_not_overlap_with_a_late_thread) {
     for (int n = 2; n <= 9; n++) check_phases(n, 300, true);
 }
 
-// ---- sleep and wake ------------------------------------------------------------------------------------------
+// ---- sleep and wake -----------------------------------------------------------------------------
 
 static double cpu_seconds(void) {
     struct timespec t;
@@ -119,7 +121,9 @@ static double cpu_seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void sleep_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
+static void sleep_ms(long ms) {
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
 
 TEST(an_idle_pool_costs_nothing_and_wakes_again) {
     sl_pool *pool = open_pool(8);
@@ -131,7 +135,8 @@ TEST(an_idle_pool_costs_nothing_and_wakes_again) {
     CHECK(cpu_seconds() - start < 0.02); // 8 spinning threads would use 0.8 s of two processors
     sl_pool_run(pool, 8, visit, &v);
     for (int i = 0; i < 8; i++) CHECK_INT(v.count[i], 2);
-    for (int run = 0; run < 60; run++) { // waits that end around the borders of spinning, yielding and sleeping
+    for (int run = 0; run < 60;
+         run++) { // waits that end around the borders of spinning, yielding and sleeping
         nanosleep(&(struct timespec){0, 20000L * (run % 20) + (run % 3) * 1000000L}, NULL);
         sl_pool_run(pool, 8, visit, &v);
     }
@@ -153,7 +158,7 @@ TEST(waiting_for_a_stuck_thread_costs_nothing) {
     sl_pool_destroy(pool);
 }
 
-// ---- trouble -------------------------------------------------------------------------------------------------
+// ---- trouble ------------------------------------------------------------------------------------
 
 TEST(impossible_sizes_are_refused) {
     sl_pool *pool = (sl_pool *)&pool;
@@ -184,7 +189,9 @@ TEST(a_run_allocates_nothing) {
     sl_pool_destroy(pool);
 }
 
-static void do_nothing(void *arg, int i_thread, int n_thread) { (void)arg, (void)i_thread, (void)n_thread; }
+static void do_nothing(void *arg, int i_thread, int n_thread) {
+    (void)arg, (void)i_thread, (void)n_thread;
+}
 
 static void barriers(void *arg, int i_thread, int n_thread) {
     (void)i_thread, (void)n_thread;
@@ -204,7 +211,7 @@ TEST(times_of_run_and_barrier) {
     }
 }
 
-// ---- processor -----------------------------------------------------------------------------------------------
+// ---- processor ----------------------------------------------------------------------------------
 
 TEST(the_processor_is_described) {
     CHECK(sl_cpu_count() >= 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Plan -> tasks. Everything that can be decided before a step is decided here: what an op needs and whether we have it
-// (supports), and all addresses, strides and kernels (compile).
+// Plan -> tasks. Everything that can be decided before a step is decided here: what an op needs and
+// whether we have it (supports), and all addresses, strides and kernels (compile).
 #include "backend/cpu/cpu.h"
 #include "backend/host.h"
 #include "base/alloc.h"
@@ -30,34 +30,39 @@ static const op_kind op_kinds[SL_OP_COUNT] = {
     [SL_OP_MATMUL_ADD] = {sl_task_matmul, SL_TASK_PANELS},
 };
 
-// ---- supports ------------------------------------------------------------------------------------------------
+// ---- supports -----------------------------------------------------------------------------------
 
 static sl_status check_embed(const sl_plan *plan, const sl_op *op) {
     const sl_plan_weight *w = &plan->weight[op->weight[0]];
     if (sl_quant_find((sl_type)w->type)) return SL_OK;
-    return SL_FAIL(SL_UNSUPPORTED, "%s: %s has type %s, which backend cpu cannot decode", sl_host_op_text(op), w->name,
-                   sl_type_name((sl_type)w->type));
+    return SL_FAIL(SL_UNSUPPORTED, "%s: %s has type %s, which backend cpu cannot decode",
+                   sl_host_op_text(op), w->name, sl_type_name((sl_type)w->type));
 }
 
 static sl_status check_matmul(const sl_cpu_kernels *k, const sl_plan *plan, const sl_op *op) {
     const sl_plan_weight *w = &plan->weight[op->weight[0]];
     const sl_type_info *info = sl_type_find(w->type);
     if (!info || w->type >= SL_TYPE_ID_COUNT || !k->matmul[w->type])
-        return SL_FAIL(SL_UNSUPPORTED, "%s: %s has type %s, which backend cpu (%s) cannot multiply", sl_host_op_text(op),
-                       w->name, sl_type_name((sl_type)w->type), k->level);
+        return SL_FAIL(SL_UNSUPPORTED, "%s: %s has type %s, which backend cpu (%s) cannot multiply",
+                       sl_host_op_text(op), w->name, sl_type_name((sl_type)w->type), k->level);
     uint8_t wanted = info->blk_len > 1 ? SL_VALUE_ACT16 : SL_VALUE_F32;
     if (plan->value[op->in[0]].kind != wanted)
-        return SL_FAIL(SL_UNSUPPORTED, "%s: with %s weights (%s) backend cpu reads %s activations", sl_host_op_text(op),
-                       info->name, w->name, wanted == SL_VALUE_ACT16 ? "16-bit" : "f32");
+        return SL_FAIL(SL_UNSUPPORTED, "%s: with %s weights (%s) backend cpu reads %s activations",
+                       sl_host_op_text(op), info->name, w->name,
+                       wanted == SL_VALUE_ACT16 ? "16-bit" : "f32");
     return sl_host_check_vector(plan, op, 1);
 }
 
 static sl_status check_kv(const sl_cpu_kernels *k, const sl_plan *plan, const sl_op *op) {
-    const sl_plan_kv *kv = &plan->kv[op->code == SL_OP_KV_WRITE ? op->attr.kv.kv_layer : op->attr.attend.kv_layer];
-    if (kv->type_k == kv->type_v && kv->type_k < SL_TYPE_ID_COUNT && k->attend[kv->type_k] && k->kv_write[kv->type_k])
+    const sl_plan_kv *kv =
+        &plan->kv[op->code == SL_OP_KV_WRITE ? op->attr.kv.kv_layer : op->attr.attend.kv_layer];
+    if (kv->type_k == kv->type_v && kv->type_k < SL_TYPE_ID_COUNT && k->attend[kv->type_k] &&
+        k->kv_write[kv->type_k])
         return SL_OK;
-    return SL_FAIL(SL_UNSUPPORTED, "%s: a KV cache of types %s and %s is not in backend cpu; use f16 or f32 for both",
-                   sl_host_op_text(op), sl_type_name((sl_type)kv->type_k), sl_type_name((sl_type)kv->type_v));
+    return SL_FAIL(
+        SL_UNSUPPORTED,
+        "%s: a KV cache of types %s and %s is not in backend cpu; use f16 or f32 for both",
+        sl_host_op_text(op), sl_type_name((sl_type)kv->type_k), sl_type_name((sl_type)kv->type_v));
 }
 
 static sl_status check_op(const sl_cpu_kernels *k, const sl_plan *plan, const sl_op *op) {
@@ -76,7 +81,8 @@ static sl_status check_op(const sl_cpu_kernels *k, const sl_plan *plan, const sl
 }
 
 // Of one thread; a multiple of a cache line, so that no two threads share one.
-static uint64_t thread_scratch_bytes(const sl_cpu_kernels *k, const sl_plan *plan, const sl_op *op) {
+static uint64_t thread_scratch_bytes(const sl_cpu_kernels *k, const sl_plan *plan,
+                                     const sl_op *op) {
     uint64_t n_bytes = 0;
     switch (op->code) {
     case SL_OP_NORM_QUANT:
@@ -88,7 +94,8 @@ static uint64_t thread_scratch_bytes(const sl_cpu_kernels *k, const sl_plan *pla
         break;
     }
     case SL_OP_ATTEND:
-        n_bytes = k->attend_scratch_bytes(SL_CPU_TILE_QUERIES, plan->kv[op->attr.attend.kv_layer].v_dim);
+        n_bytes =
+            k->attend_scratch_bytes(SL_CPU_TILE_QUERIES, plan->kv[op->attr.attend.kv_layer].v_dim);
         break;
     default: break;
     }
@@ -99,15 +106,17 @@ static int count_threads(const sl_device *device, const sl_plan *plan) {
     return plan->shape.n_row_max > 8 ? device->n_thread_prefill : device->n_thread;
 }
 
-sl_status sl_cpu_supports(void *device, const sl_plan *plan, const sl_op *op, uint64_t *scratch_bytes) {
+sl_status sl_cpu_supports(void *device, const sl_plan *plan, const sl_op *op,
+                          uint64_t *scratch_bytes) {
     const sl_device *cpu = device;
     *scratch_bytes = 0;
     SL_TRY(check_op(&cpu->kernels, plan, op));
-    *scratch_bytes = thread_scratch_bytes(&cpu->kernels, plan, op) * (uint64_t)count_threads(cpu, plan);
+    *scratch_bytes =
+        thread_scratch_bytes(&cpu->kernels, plan, op) * (uint64_t)count_threads(cpu, plan);
     return SL_OK;
 }
 
-// ---- compile -------------------------------------------------------------------------------------------------
+// ---- compile ------------------------------------------------------------------------------------
 
 static void bind_attr(sl_task *t, const sl_plan *plan, const sl_op *op) {
     switch (op->code) {
@@ -126,21 +135,28 @@ static void bind_attr(sl_task *t, const sl_plan *plan, const sl_op *op) {
     }
 }
 
-static void bind_matmul(sl_task *t, const sl_program *p, const sl_op *op, const void *const *weight) {
+static void bind_matmul(sl_task *t, const sl_program *p, const sl_op *op,
+                        const void *const *weight) {
     const sl_plan_weight *w = &p->plan->weight[op->weight[0]];
     t->matmul = p->kernels.matmul[w->type];
     t->mm = (sl_cpu_matmul){
-        .weight = t->weight, .w_row_bytes = t->weight_row_bytes,
-        .act = t->in[0], .act_stride = t->in_stride[0],
-        .out = (float *)(void *)t->out, .out_stride = t->out_stride,
+        .weight = t->weight,
+        .w_row_bytes = t->weight_row_bytes,
+        .act = t->in[0],
+        .act_stride = t->in_stride[0],
+        .out = (float *)(void *)t->out,
+        .out_stride = t->out_stride,
         .bias = op->weight[1] == SL_NO_WEIGHT ? NULL : weight[op->weight[1]],
-        .add = (const float *)(const void *)t->in[1], .add_stride = t->in_stride[1],
-        .n_col = w->n_col, .n_out = w->n_row,
+        .add = (const float *)(const void *)t->in[1],
+        .add_stride = t->in_stride[1],
+        .n_col = w->n_col,
+        .n_out = w->n_row,
     };
 }
 
 static void bind_kv(sl_task *t, const sl_program *p, const sl_op *op, uint8_t *pool) {
-    const sl_plan_kv *kv = &p->plan->kv[op->code == SL_OP_KV_WRITE ? op->attr.kv.kv_layer : op->attr.attend.kv_layer];
+    const sl_plan_kv *kv =
+        &p->plan->kv[op->code == SL_OP_KV_WRITE ? op->attr.kv.kv_layer : op->attr.attend.kv_layer];
     t->kv = kv;
     t->k = pool + kv->k_off;
     t->v = pool + kv->v_off;
@@ -149,15 +165,26 @@ static void bind_kv(sl_task *t, const sl_program *p, const sl_op *op, uint8_t *p
     const sl_attr_attend *a = &op->attr.attend;
     t->attend_fn = p->kernels.attend[kv->type_k];
     t->attend = (sl_cpu_attend){
-        .q = (const float *)(const void *)t->in[0], .q_stride = t->in_stride[0],
-        .out = (float *)(void *)t->out, .out_stride = t->out_stride,
-        .k = t->k, .v = t->v, .k_blk_bytes = kv->k_blk_bytes, .v_blk_bytes = kv->v_blk_bytes,
-        .n_head = a->n_head, .n_head_kv = kv->n_head_kv, .head_dim = kv->head_dim, .v_dim = kv->v_dim,
-        .window = a->window, .scale = a->scale, .softcap = a->softcap,
+        .q = (const float *)(const void *)t->in[0],
+        .q_stride = t->in_stride[0],
+        .out = (float *)(void *)t->out,
+        .out_stride = t->out_stride,
+        .k = t->k,
+        .v = t->v,
+        .k_blk_bytes = kv->k_blk_bytes,
+        .v_blk_bytes = kv->v_blk_bytes,
+        .n_head = a->n_head,
+        .n_head_kv = kv->n_head_kv,
+        .head_dim = kv->head_dim,
+        .v_dim = kv->v_dim,
+        .window = a->window,
+        .scale = a->scale,
+        .softcap = a->softcap,
     };
 }
 
-static void bind_task(sl_task *t, const sl_program *p, const sl_op *op, const sl_program_memory *memory) {
+static void bind_task(sl_task *t, const sl_program *p, const sl_op *op,
+                      const sl_program_memory *memory) {
     const sl_plan *plan = p->plan;
     uint8_t *workspace = memory->workspace->host;
     t->run = op_kinds[op->code].run;
@@ -183,7 +210,8 @@ static void bind_task(sl_task *t, const sl_program *p, const sl_op *op, const sl
         t->weight_row_bytes = sl_type_row_bytes(sl_type_find(w->type), w->n_col);
     }
     bind_attr(t, plan, op);
-    if (op->code == SL_OP_MATMUL || op->code == SL_OP_MATMUL_ADD) bind_matmul(t, p, op, memory->weight);
+    if (op->code == SL_OP_MATMUL || op->code == SL_OP_MATMUL_ADD)
+        bind_matmul(t, p, op, memory->weight);
     if (op->code == SL_OP_KV_WRITE || op->code == SL_OP_ATTEND) bind_kv(t, p, op, memory->kv->host);
 }
 
@@ -193,7 +221,8 @@ void sl_cpu_program_destroy(sl_program *program) {
     sl_free(program);
 }
 
-sl_status sl_cpu_compile(sl_device *device, sl_program **out, const sl_plan *plan, const sl_program_memory *memory) {
+sl_status sl_cpu_compile(sl_device *device, sl_program **out, const sl_plan *plan,
+                         const sl_program_memory *memory) {
     sl_status status = SL_OK;
     *out = NULL;
     SL_TRY(sl_host_check_memory(plan, memory));
@@ -201,7 +230,8 @@ sl_status sl_cpu_compile(sl_device *device, sl_program **out, const sl_plan *pla
         uint64_t scratch_bytes;
         SL_TRY(sl_cpu_supports(device, plan, &plan->op[i], &scratch_bytes));
         if (scratch_bytes > plan->scratch_bytes)
-            return SL_FAIL(SL_BAD_ARG, "%s: the plan was laid out for another device", sl_host_op_text(&plan->op[i]));
+            return SL_FAIL(SL_BAD_ARG, "%s: the plan was laid out for another device",
+                           sl_host_op_text(&plan->op[i]));
     }
     sl_program *program;
     SL_TRY(sl_alloc(&program, 1, sizeof *program, "the program"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The CPU as an sl_backend: kernels of the best level that the processor has, and a pool of threads.
+// The CPU as an sl_backend: kernels of the best level that the processor has, and a pool of
+// threads.
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels/select.h"
 #include "backend/host.h"
@@ -18,7 +19,8 @@ static void device_close(sl_device *device) {
 static sl_status open_into(sl_device *device, const sl_device_options *options) {
     int n_cpu = SL_MIN(sl_cpu_count(), SL_POOL_MAX_THREADS);
     device->n_thread = options->n_thread > 0 ? options->n_thread : n_cpu;
-    device->n_thread_prefill = options->n_thread_prefill > 0 ? options->n_thread_prefill : SL_MAX(device->n_thread, n_cpu);
+    device->n_thread_prefill =
+        options->n_thread_prefill > 0 ? options->n_thread_prefill : SL_MAX(device->n_thread, n_cpu);
     SL_TRY(sl_cpu_kernels_select(&device->kernels, sl_cpu_features(), options->level));
     return sl_pool_create(&device->pool, SL_MAX(device->n_thread, device->n_thread_prefill));
 }
@@ -33,7 +35,8 @@ static sl_status device_open(sl_device **out, const sl_device_options *options) 
 }
 
 static void device_info(const sl_device *device, sl_device_info *out) {
-    *out = (sl_device_info){.n_thread = device->n_thread, .n_thread_prefill = device->n_thread_prefill};
+    *out = (sl_device_info){.n_thread = device->n_thread,
+                            .n_thread_prefill = device->n_thread_prefill};
     snprintf(out->name, sizeof out->name, "%.60s, %s", sl_cpu_name(), device->kernels.level);
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// A step: every thread walks the same tasks and does its share of each. Decides nothing, allocates nothing; what it
-// looks at (rows, shares, barriers) is the same on all threads.
+// A step: every thread walks the same tasks and does its share of each. Decides nothing, allocates
+// nothing; what it looks at (rows, shares, barriers) is the same on all threads.
 #include "backend/cpu/cpu.h"
 #include "backend/host.h"
 
-static void run_share(const sl_program *p, const sl_task *t, int32_t n_row, int i_thread, int n_thread) {
+static void run_share(const sl_program *p, const sl_task *t, int32_t n_row, int i_thread,
+                      int n_thread) {
     int64_t begin = i_thread, end = n_thread;
     void *scratch = p->scratch + (uint64_t)i_thread * t->scratch_bytes;
     if (t->kind == SL_TASK_ROWS) {
@@ -19,9 +20,10 @@ static void run_share(const sl_program *p, const sl_task *t, int32_t n_row, int 
     if (begin < end) t->run(p, t, (int32_t)begin, (int32_t)end, scratch);
 }
 
-// A barrier between two tasks is needed only if a thread other than 0 had or has a part in them: single rows (norms,
-// gates, rotations of a decode step) follow each other on thread 0 without one. `owed` remembers a barrier left out, for
-// a later task of all threads may rest on it without naming it again.
+// A barrier between two tasks is needed only if a thread other than 0 had or has a part in them:
+// single rows (norms, gates, rotations of a decode step) follow each other on thread 0 without one.
+// `owed` remembers a barrier left out, for a later task of all threads may rest on it without
+// naming it again.
 static void run_tasks(void *arg, int i_thread, int n_thread) {
     const sl_program *p = arg;
     bool shared = false, owed = false;
@@ -34,7 +36,8 @@ static void run_tasks(void *arg, int i_thread, int n_thread) {
             owed = shared = false;
         }
         shared |= !alone;
-        if (n_row > 0 && (!alone || i_thread == 0)) run_share(p, t, n_row, i_thread, alone ? 1 : n_thread);
+        if (n_row > 0 && (!alone || i_thread == 0))
+            run_share(p, t, n_row, i_thread, alone ? 1 : n_thread);
     }
 }
 

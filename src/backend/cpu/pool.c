@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The pool of pool.h. Two kinds of word are waited on: each worker's own `ticket` (a run to join), and the pool's `epoch`
-// (a barrier passed). Both only count up, so a thread that wakes late sees "not what I waited for" and goes on; that
-// is also why the barrier needs no second phase: a thread reads the epoch before it arrives, and the epoch cannot move
-// on twice without that thread.
+// The pool of pool.h. Two kinds of word are waited on: each worker's own `ticket` (a run to join),
+// and the pool's `epoch` (a barrier passed). Both only count up, so a thread that wakes late sees
+// "not what I waited for" and goes on; that is also why the barrier needs no second phase: a thread
+// reads the epoch before it arrives, and the epoch cannot move on twice without that thread.
 #include "backend/cpu/pool.h"
 
 #include <stdatomic.h>
@@ -12,10 +12,11 @@
 #include "os/os.h"
 
 enum {
-    LINE_BYTES = 128,     // two cache lines: the neighbour line is fetched along
-    SPINS_PER_LOOK = 32,  // pauses between two looks at the clock
+    LINE_BYTES = 128,    // two cache lines: the neighbour line is fetched along
+    SPINS_PER_LOOK = 32, // pauses between two looks at the clock
 };
-// How long to wait in each way, in ns. A phase's imbalance is microseconds; between steps the caller samples.
+// How long to wait in each way, in ns. A phase's imbalance is microseconds; between steps the
+// caller samples.
 static const uint64_t SPIN_NS = 50000, YIELD_NS = 200000, IDLE_YIELD_NS = 2000000;
 
 typedef struct gate {
@@ -44,12 +45,12 @@ struct sl_pool {
     // fixed
     int n_thread;
     int n_cpu;
-    int n_started; // of the workers; fewer than n_thread - 1 only while create fails
+    int n_started;   // of the workers; fewer than n_thread - 1 only while create fails
     worker worker[]; // (n_thread - 1): threads 1 .. n_thread-1
 };
 
-// Returns when the gate's word is no longer `old`. A crowded run (more threads than processors) does not spin: the
-// thread it waits for may need this processor.
+// Returns when the gate's word is no longer `old`. A crowded run (more threads than processors)
+// does not spin: the thread it waits for may need this processor.
 static void gate_wait(gate *g, uint32_t old, bool crowded, uint64_t yield_ns) {
     if (atomic_load_explicit(&g->word, memory_order_acquire) != old) return;
     uint64_t start = sl_clock_ns(), spin_ns = crowded ? 0 : SPIN_NS, waited = 0;
@@ -66,7 +67,8 @@ static void gate_wait(gate *g, uint32_t old, bool crowded, uint64_t yield_ns) {
         if (atomic_load_explicit(&g->word, memory_order_acquire) != old) return;
         waited = sl_clock_ns() - start;
     }
-    // The sleeper announces itself, then looks; the opener writes, then looks for sleepers: one of them sees the other.
+    // The sleeper announces itself, then looks; the opener writes, then looks for sleepers: one of
+    // them sees the other.
     atomic_fetch_add(&g->n_sleeping, 1);
     while (atomic_load(&g->word) == old) sl_wait_word(&g->word, old);
     atomic_fetch_sub(&g->n_sleeping, 1);
@@ -113,16 +115,20 @@ void sl_pool_run(sl_pool *pool, int n_thread, sl_pool_fn *run, void *arg) {
 sl_status sl_pool_create(sl_pool **out, int n_thread) {
     *out = NULL;
     if (n_thread < 1 || n_thread > SL_POOL_MAX_THREADS)
-        return SL_FAIL(SL_BAD_ARG, "%d threads: the number must be 1 to %d", n_thread, SL_POOL_MAX_THREADS);
+        return SL_FAIL(SL_BAD_ARG, "%d threads: the number must be 1 to %d", n_thread,
+                       SL_POOL_MAX_THREADS);
     sl_pool *pool;
-    SL_TRY(sl_alloc(&pool, 1, sizeof *pool + (size_t)(n_thread - 1) * sizeof(worker), "the thread pool"));
+    SL_TRY(sl_alloc(&pool, 1, sizeof *pool + (size_t)(n_thread - 1) * sizeof(worker),
+                    "the thread pool"));
     pool->n_cpu = sl_cpu_count();
     pool->n_thread = n_thread;
-    for (int i = 0; i < n_thread - 1; i++) pool->worker[i].pool = pool, pool->worker[i].index = i + 1;
+    for (int i = 0; i < n_thread - 1; i++)
+        pool->worker[i].pool = pool, pool->worker[i].index = i + 1;
     for (int i = 0; i < n_thread - 1; i++) {
         char name[24];
         snprintf(name, sizeof name, "sluice-%d", i + 1);
-        sl_status status = sl_thread_create(&pool->worker[i].thread, worker_main, &pool->worker[i], name);
+        sl_status status =
+            sl_thread_create(&pool->worker[i].thread, worker_main, &pool->worker[i], name);
         if (status != SL_OK) {
             sl_pool_destroy(pool);
             return status;

@@ -7,8 +7,9 @@
 #include "backend/cpu/kernels/kernels.h"
 #include "base/status.h"
 
-// Generic kernels, overwritten by each level that `features` (SL_CPU_* of os.h) allow, up to and with `level` (NULL: all).
-// SL_BAD_ARG for an unknown level, SL_DEVICE for one that this processor lacks.
+// Generic kernels, overwritten by each level that `features` (SL_CPU_* of os.h) allow, up to and
+// with `level` (NULL: all). SL_BAD_ARG for an unknown level, SL_DEVICE for one that this processor
+// lacks.
 sl_status sl_cpu_kernels_select(sl_cpu_kernels *out, uint32_t features, const char *level);
 
 // The name of the i-th level of this build, in rising order; NULL past the last.

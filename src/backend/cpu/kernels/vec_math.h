@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// exp, tanh and the gate functions over sixteen lanes, without FMA, so that their bits are the same on every level.
-// Polynomials and reduction as in Cephes (Moshier): within 2 ulp of the true exp over its whole range, subnormal results
-// and overflow to infinity included. NaN gives NaN.
+// exp, tanh and the gate functions over sixteen lanes, without FMA, so that their bits are the same
+// on every level. Polynomials and reduction as in Cephes (Moshier): within 2 ulp of the true exp
+// over its whole range, subnormal results and overflow to infinity included. NaN gives NaN.
 #ifndef SL_BACKEND_CPU_VEC_MATH_H
 #define SL_BACKEND_CPU_VEC_MATH_H
 
