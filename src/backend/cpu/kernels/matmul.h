@@ -19,8 +19,9 @@
 // xl the sums over the two planes, offsets included: both are exact in float (bounds below), so it rounds the same.
 //
 // Bounds, with |a| <= 32385, |hi| and |lo| <= 127, at the worst contents (bytes of a panel may be anything):
-//   |x|: Q8_0 32 * 128 * 32385 = 132.7e6; IQ4_NL and IQ4_XS 131.6e6; Q5_1 32.1e6; Q6_K 16 * 32 * 32385 = 16.6e6; the rest
-//   less. Before the offset is taken off: 32 * 255 * 32385 = 264.3e6. All below 2^31.
+//   |x|: Q8_0 32 * 128 * 32385 = 132.7e6; IQ4_NL and IQ4_XS 131.6e6; Q5_1 32.1e6; Q6_K 16 * 32 * 32385 = 16.6e6; Q4_K
+//   32 * 240 * 32385 = 248.7e6 (its high nibbles stay 16 times as large, with scales a 16th as large); the rest less.
+//   Before the offset is taken off: 32 * 255 * 32385 = 264.3e6. All below 2^31.
 //   |xh|, |xl| <= 32 * 255 * 127 + 128 * 4081 = 1.56e6 < 2^24; |sum of a| <= 32 * 32385 = 1.04e6 < 2^24: exact in float.
 #ifndef SL_BACKEND_CPU_MATMUL_H
 #define SL_BACKEND_CPU_MATMUL_H

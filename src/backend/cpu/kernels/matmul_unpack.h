@@ -113,7 +113,7 @@ SL_INLINE void put_halves_book(sl_panel *out, uint32_t quad, uint32_t row, const
 // The body runs for each vector of rows and each block, with `blk` at the first of these rows.
 #define FOR_BLOCKS(type)                                                                                                 \
     for (uint32_t row = 0; row < SL_CPU_PANEL_ROWS; row += V_ROWS)                                                       \
-        for (uint32_t b = 0; b < from->n_blk; b++)                                                                             \
+        for (uint32_t b = 0; b < from->n_blk; b++)                                                                       \
             for (const uint8_t *blk = from->w + row * s.stride + b * sizeof(type), *once = blk; once; once = NULL)
 #define AT(type, member) (blk + offsetof(type, member))
 
