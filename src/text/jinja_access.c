@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// x.name, x[key] and slices, with the order of look-up that jinja2 has: a dot asks for the attribute first and the item
-// then, brackets the other way round. What is not there is an undefined value, not a failure. Methods that would change
-// a value are not there, as in jinja2's immutable sandbox.
+// x.name, x[key] and slices, with the order of look-up that jinja2 has: a dot asks for the
+// attribute first and the item then, brackets the other way round. What is not there is an
+// undefined value, not a failure. Methods that would change a value are not there, as in jinja2's
+// immutable sandbox.
 #include "base/utf8.h"
 #include "text/jinja_callable.h"
 #include "text/jinja_text.h"
@@ -15,7 +16,8 @@ static sl_jinja_value no_such(sl_jinja_value of, const sl_jinja_text *name) {
 
 static bool is_mutator(sl_jinja_value of, sl_span name) {
     static const char *const words[] = {"clear", "pop", "popitem", "setdefault", "update"};
-    static const char *const list_words[] = {"append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"};
+    static const char *const list_words[] = {"append", "clear", "pop",    "reverse",
+                                             "insert", "sort",  "extend", "remove"};
     const char *const *all = of.type == SL_JINJA_DICT ? words : list_words;
     size_t n = of.type == SL_JINJA_DICT ? SL_COUNT(words) : SL_COUNT(list_words);
     if (of.type != SL_JINJA_DICT && of.type != SL_JINJA_LIST) return false;
@@ -24,13 +26,41 @@ static bool is_mutator(sl_jinja_value of, sl_span name) {
     return false;
 }
 
-// Attributes of every Python object, which the sandbox hides; so a key of that name is reached by brackets only.
+// Attributes of every Python object, which the sandbox hides; so a key of that name is reached by
+// brackets only.
 static bool is_private(sl_span name) {
     static const char *const words[] = {
-        "__class__", "__doc__", "__init__", "__new__", "__dict__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
-        "__ge__", "__hash__", "__str__", "__repr__", "__len__", "__iter__", "__getitem__", "__contains__", "__add__",
-        "__mul__", "__mod__", "__dir__", "__format__", "__getattribute__", "__setattr__", "__delattr__", "__reduce__",
-        "__reduce_ex__", "__sizeof__", "__subclasshook__", "__init_subclass__",
+        "__class__",
+        "__doc__",
+        "__init__",
+        "__new__",
+        "__dict__",
+        "__eq__",
+        "__ne__",
+        "__lt__",
+        "__le__",
+        "__gt__",
+        "__ge__",
+        "__hash__",
+        "__str__",
+        "__repr__",
+        "__len__",
+        "__iter__",
+        "__getitem__",
+        "__contains__",
+        "__add__",
+        "__mul__",
+        "__mod__",
+        "__dir__",
+        "__format__",
+        "__getattribute__",
+        "__setattr__",
+        "__delattr__",
+        "__reduce__",
+        "__reduce_ex__",
+        "__sizeof__",
+        "__subclasshook__",
+        "__init_subclass__",
     };
     if (name.n_bytes < 4 || memcmp(name.data, "__", 2) != 0) return false;
     for (size_t i = 0; i < SL_COUNT(words); i++)
@@ -40,15 +70,17 @@ static bool is_private(sl_span name) {
 
 static bool number_attr(sl_jinja_value *out, sl_jinja_value of, sl_span name) {
     bool integer = sl_jinja_is_int(of);
-    if (sl_span_is(name, "real")) return *out = integer ? sl_jinja_int(sl_jinja_as_int(of)) : of, true;
+    if (sl_span_is(name, "real"))
+        return *out = integer ? sl_jinja_int(sl_jinja_as_int(of)) : of, true;
     if (sl_span_is(name, "imag")) return *out = integer ? sl_jinja_int(0) : sl_jinja_float(0), true;
-    if (integer && sl_span_is(name, "numerator")) return *out = sl_jinja_int(sl_jinja_as_int(of)), true;
+    if (integer && sl_span_is(name, "numerator"))
+        return *out = sl_jinja_int(sl_jinja_as_int(of)), true;
     if (integer && sl_span_is(name, "denominator")) return *out = sl_jinja_int(1), true;
     return false;
 }
 
-static sl_status macro_attr(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_macro *macro, sl_span name,
-                            bool *found) {
+static sl_status macro_attr(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_macro *macro,
+                            sl_span name, bool *found) {
     const sl_jinja_node *node = macro->node;
     *found = true;
     if (sl_span_is(name, "name")) {
@@ -57,7 +89,8 @@ static sl_status macro_attr(sl_jinja_run *run, sl_jinja_value *out, const sl_jin
         sl_jinja_value *items = NULL;
         SL_TRY(sl_jinja_list_make(run, out, SL_JINJA_TUPLE, &items, node->n_list));
         size_t i = 0;
-        for (const sl_jinja_node *p = node->list; p; p = p->next) items[i++] = sl_jinja_of_text(p->name);
+        for (const sl_jinja_node *p = node->list; p; p = p->next)
+            items[i++] = sl_jinja_of_text(p->name);
     } else if (sl_span_is(name, "caller")) {
         *out = sl_jinja_bool(node->wants_caller);
     } else if (sl_span_is(name, "catch_kwargs")) {
@@ -86,8 +119,8 @@ static bool plain_attr(sl_jinja_value *out, sl_jinja_value of, sl_span name) {
     return false;
 }
 
-sl_status sl_jinja_own_attr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, const sl_jinja_text *name,
-                            bool *found) {
+sl_status sl_jinja_own_attr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of,
+                            const sl_jinja_text *name, bool *found) {
     sl_span text = sl_span_make(name->data, name->n_bytes);
     sl_jinja_method *method;
     *found = false;
@@ -115,12 +148,15 @@ sl_status sl_jinja_own_attr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_val
     return SL_OK;
 }
 
-sl_status sl_jinja_getattr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, const sl_jinja_text *name) {
+sl_status sl_jinja_getattr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of,
+                           const sl_jinja_text *name) {
     bool found;
     SL_TRY(sl_jinja_own_attr(run, out, of, name, &found));
     if (found) return SL_OK;
     const sl_jinja_value *item =
-        of.type == SL_JINJA_DICT ? sl_jinja_dict_text(of.as.dict, sl_span_make(name->data, name->n_bytes)) : NULL;
+        of.type == SL_JINJA_DICT
+            ? sl_jinja_dict_text(of.as.dict, sl_span_make(name->data, name->n_bytes))
+            : NULL;
     *out = item ? *item : no_such(of, name);
     return SL_OK;
 }
@@ -142,27 +178,32 @@ static sl_status char_at(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value 
     return SL_OK;
 }
 
-static sl_status item_at(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, int64_t index, bool *found) {
+static sl_status item_at(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, int64_t index,
+                         bool *found) {
     size_t n, i;
     *found = false;
-    if (of.type != SL_JINJA_TEXT && of.type != SL_JINJA_LIST && of.type != SL_JINJA_TUPLE && of.type != SL_JINJA_RANGE)
+    if (of.type != SL_JINJA_TEXT && of.type != SL_JINJA_LIST && of.type != SL_JINJA_TUPLE &&
+        of.type != SL_JINJA_RANGE)
         return SL_OK;
     SL_TRY(sl_jinja_len(&n, of));
     if ((i = place(index, n)) == SIZE_MAX) return SL_OK;
     *found = true;
     if (of.type == SL_JINJA_TEXT) return char_at(run, out, of, i);
-    *out = of.type == SL_JINJA_RANGE ? sl_jinja_int(of.as.range->start + (int64_t)i * of.as.range->step)
-                                     : of.as.list->items[i];
+    *out = of.type == SL_JINJA_RANGE
+               ? sl_jinja_int(of.as.range->start + (int64_t)i * of.as.range->step)
+               : of.as.list->items[i];
     return SL_OK;
 }
 
-sl_status sl_jinja_getitem(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, sl_jinja_value key) {
+sl_status sl_jinja_getitem(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of,
+                           sl_jinja_value key) {
     bool found = false;
     const sl_jinja_value *item = NULL;
     uint64_t hash;
     if (of.type == SL_JINJA_UNDEFINED) return sl_jinja_fail_undefined(of);
     if (of.type == SL_JINJA_DICT) {
-        if (sl_jinja_hash(run, &hash, key) == SL_OK) SL_TRY(sl_jinja_dict_find(run, &item, of.as.dict, key));
+        if (sl_jinja_hash(run, &hash, key) == SL_OK)
+            SL_TRY(sl_jinja_dict_find(run, &item, of.as.dict, key));
         if (item) return *out = *item, SL_OK;
     } else if (sl_jinja_is_int(key)) {
         SL_TRY(item_at(run, out, of, sl_jinja_as_int(key), &found));
@@ -184,7 +225,8 @@ typedef struct slice {
     size_t n;
 } slice;
 
-static sl_status slice_bound(int64_t *out, sl_jinja_value v, int64_t instead, int64_t n, int64_t low, int64_t high) {
+static sl_status slice_bound(int64_t *out, sl_jinja_value v, int64_t instead, int64_t n,
+                             int64_t low, int64_t high) {
     *out = instead;
     if (v.type == SL_JINJA_NONE) return SL_OK;
     if (!sl_jinja_is_int(v))
@@ -230,8 +272,8 @@ static sl_status slice_text(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_val
             n += end - at;
             if (i + 1 == s.n) break;
             for (int64_t k = s.step; k > 0; k--) sl_jinja_char(sl_jinja_span(of), &at);
-            for (int64_t k = s.step; k < 0; k++)
-                do at--;
+            for (int64_t k = s.step; k < 0; k++) do
+                    at--;
                 while (((unsigned char)text->data[at] & 0xc0) == 0x80);
         }
         SL_TRY(sl_jinja_text_share(run, out, bytes, n));
@@ -240,11 +282,13 @@ static sl_status slice_text(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_val
     return SL_OK;
 }
 
-sl_status sl_jinja_slice(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, const sl_jinja_value part[3]) {
+sl_status sl_jinja_slice(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of,
+                         const sl_jinja_value part[3]) {
     slice s;
     size_t n;
     if (of.type == SL_JINJA_UNDEFINED) return sl_jinja_fail_undefined(of);
-    if (of.type != SL_JINJA_TEXT && of.type != SL_JINJA_LIST && of.type != SL_JINJA_TUPLE && of.type != SL_JINJA_RANGE)
+    if (of.type != SL_JINJA_TEXT && of.type != SL_JINJA_LIST && of.type != SL_JINJA_TUPLE &&
+        of.type != SL_JINJA_RANGE)
         return SL_FAIL(SL_BAD_INPUT, "a %s has no slices", sl_jinja_type_name(of));
     SL_TRY(sl_jinja_len(&n, of));
     SL_TRY(slice_of(&s, part, n));
@@ -266,15 +310,16 @@ sl_status sl_jinja_slice(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value 
 
 // ---- paths ----
 
-static sl_status follow_part(sl_jinja_run *run, sl_jinja_value *v, sl_jinja_value part, sl_jinja_value instead) {
+static sl_status follow_part(sl_jinja_run *run, sl_jinja_value *v, sl_jinja_value part,
+                             sl_jinja_value instead) {
     SL_TRY(sl_jinja_getitem(run, v, *v, part));
     bool given = instead.type != SL_JINJA_MISSING && instead.type != SL_JINJA_NONE;
     if (given && v->type == SL_JINJA_UNDEFINED) *v = instead;
     return SL_OK;
 }
 
-sl_status sl_jinja_follow(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, sl_jinja_value path,
-                          sl_jinja_value instead) {
+sl_status sl_jinja_follow(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of,
+                          sl_jinja_value path, sl_jinja_value instead) {
     *out = of;
     if (path.type == SL_JINJA_NONE || path.type == SL_JINJA_MISSING) return SL_OK;
     if (path.type != SL_JINJA_TEXT) return follow_part(run, out, path, instead);
@@ -287,8 +332,10 @@ sl_status sl_jinja_follow(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value
         int64_t number = 0;
         while (digits < len && digits < 18 && rest.data[digits] >= '0' && rest.data[digits] <= '9')
             number = number * 10 + rest.data[digits++] - '0';
-        if (len > 0 && digits == len) part = sl_jinja_int(number);
-        else SL_TRY(sl_jinja_text_share(run, &part, rest.data, len));
+        if (len > 0 && digits == len)
+            part = sl_jinja_int(number);
+        else
+            SL_TRY(sl_jinja_text_share(run, &part, rest.data, len));
         SL_TRY(follow_part(run, out, part, instead));
         if (more) rest = sl_span_make(rest.data + n + 1, rest.n_bytes - n - 1);
     }

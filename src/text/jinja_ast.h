@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A parsed template: its nodes, and the frames that say where each name lives. Immutable once made; owned by the
-// template's arena.
+// A parsed template: its nodes, and the frames that say where each name lives. Immutable once made;
+// owned by the template's arena.
 #ifndef SL_TEXT_JINJA_AST_H
 #define SL_TEXT_JINJA_AST_H
 
@@ -11,16 +11,16 @@ typedef enum sl_jinja_kind {
     // expressions
     SL_NODE_CONST, // value
     SL_NODE_NAME,
-    SL_NODE_NSREF, // target only: name of the namespace, value is the attribute
-    SL_NODE_TUPLE, // list
-    SL_NODE_LIST,  // list
-    SL_NODE_DICT,  // list: key, value, key, value ...
-    SL_NODE_ATTR,  // a . name
-    SL_NODE_ITEM,  // a [b]
-    SL_NODE_SLICE, // a : b : c, each may be NULL; only as b of an ITEM
-    SL_NODE_CALL,  // a (list, kwargs, *b, **c)
-    SL_NODE_FILTER, // a | name (...); a is NULL at the start of a filter block
-    SL_NODE_TEST,   // a is name (...)
+    SL_NODE_NSREF,   // target only: name of the namespace, value is the attribute
+    SL_NODE_TUPLE,   // list
+    SL_NODE_LIST,    // list
+    SL_NODE_DICT,    // list: key, value, key, value ...
+    SL_NODE_ATTR,    // a . name
+    SL_NODE_ITEM,    // a [b]
+    SL_NODE_SLICE,   // a : b : c, each may be NULL; only as b of an ITEM
+    SL_NODE_CALL,    // a (list, kwargs, *b, **c)
+    SL_NODE_FILTER,  // a | name (...); a is NULL at the start of a filter block
+    SL_NODE_TEST,    // a is name (...)
     SL_NODE_KEYWORD, // name = a
     SL_NODE_NOT,
     SL_NODE_NEG,
@@ -33,14 +33,14 @@ typedef enum sl_jinja_kind {
     SL_NODE_OPERAND, // op a
     SL_NODE_COND,    // b if a else c
     // statements
-    SL_NODE_OUTPUT, // a
-    SL_NODE_FOR,    // for a in b if c: body, otherwise; flag: recursive
-    SL_NODE_IF,     // if a: body; list of IFs for elif; otherwise
-    SL_NODE_SET,    // a = b
-    SL_NODE_SET_BLOCK, // a = body, through filter b if there is one
-    SL_NODE_MACRO,     // name, list of PARAMs, body
-    SL_NODE_PARAM,     // name, a is the default or NULL
-    SL_NODE_CALL_BLOCK, // a is the call (NULL: a generation block), list of PARAMs, body
+    SL_NODE_OUTPUT,       // a
+    SL_NODE_FOR,          // for a in b if c: body, otherwise; flag: recursive
+    SL_NODE_IF,           // if a: body; list of IFs for elif; otherwise
+    SL_NODE_SET,          // a = b
+    SL_NODE_SET_BLOCK,    // a = body, through filter b if there is one
+    SL_NODE_MACRO,        // name, list of PARAMs, body
+    SL_NODE_PARAM,        // name, a is the default or NULL
+    SL_NODE_CALL_BLOCK,   // a is the call (NULL: a generation block), list of PARAMs, body
     SL_NODE_FILTER_BLOCK, // a, body
     SL_NODE_WITH,         // list: target, value, target, value ...; body
     SL_NODE_SCOPE,        // body with its own names
@@ -51,8 +51,21 @@ typedef enum sl_jinja_kind {
 } sl_jinja_kind;
 
 typedef enum sl_jinja_op {
-    SL_OP_ADD, SL_OP_SUB, SL_OP_MUL, SL_OP_DIV, SL_OP_FLOORDIV, SL_OP_MOD, SL_OP_POW,
-    SL_OP_EQ, SL_OP_NE, SL_OP_LT, SL_OP_LE, SL_OP_GT, SL_OP_GE, SL_OP_IN, SL_OP_NOT_IN,
+    SL_OP_ADD,
+    SL_OP_SUB,
+    SL_OP_MUL,
+    SL_OP_DIV,
+    SL_OP_FLOORDIV,
+    SL_OP_MOD,
+    SL_OP_POW,
+    SL_OP_EQ,
+    SL_OP_NE,
+    SL_OP_LT,
+    SL_OP_LE,
+    SL_OP_GT,
+    SL_OP_GE,
+    SL_OP_IN,
+    SL_OP_NOT_IN,
 } sl_jinja_op;
 
 typedef struct sl_jinja_node {
@@ -68,14 +81,19 @@ typedef struct sl_jinja_node {
     struct sl_jinja_node *list, *kwargs; // chained by next
     struct sl_jinja_node *body, *otherwise;
     struct sl_jinja_node *next;
-    struct sl_jinja_frame *frame;                    // of the body
-    struct sl_jinja_frame *else_frame, *test_frame;  // FOR
-    const struct sl_jinja_builtin *builtin;          // FILTER, TEST; NULL: unknown, fails if it is reached
-    bool wants_caller, wants_kwargs, wants_varargs;  // MACRO, CALL_BLOCK
+    struct sl_jinja_frame *frame;                   // of the body
+    struct sl_jinja_frame *else_frame, *test_frame; // FOR
+    const struct sl_jinja_builtin *builtin; // FILTER, TEST; NULL: unknown, fails if it is reached
+    bool wants_caller, wants_kwargs, wants_varargs; // MACRO, CALL_BLOCK
 } sl_jinja_node;
 
 // How a name gets its value when its scope is entered.
-typedef enum sl_jinja_load { SL_LOAD_PARAM, SL_LOAD_RESOLVE, SL_LOAD_ALIAS, SL_LOAD_MISSING } sl_jinja_load;
+typedef enum sl_jinja_load {
+    SL_LOAD_PARAM,
+    SL_LOAD_RESOLVE,
+    SL_LOAD_ALIAS,
+    SL_LOAD_MISSING
+} sl_jinja_load;
 
 typedef struct sl_jinja_slot {
     const sl_jinja_text *name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Generated from Python's unicodedata by the loop below; letters whose upper or title case is not one letter.
-//   for c in range(0x110000): u, t = chr(c).upper(), chr(c).title(); print if len(u) > 1 or len(t) > 1
+// Letters whose upper or title case is not one letter; generated with Python 3.11, from all c with
+// len(chr(c).upper()) > 1 or len(chr(c).title()) > 1.
 #ifndef SL_TEXT_JINJA_CASE_TAB_H
 #define SL_TEXT_JINJA_CASE_TAB_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Statements. What they print goes to the end of run->out; a captured body is cut off there again, so that captures nest
-// without buffers of their own. After break or continue (run->flow) the rest of a body is skipped.
+// Statements. What they print goes to the end of run->out; a captured body is cut off there again,
+// so that captures nest without buffers of their own. After break or continue (run->flow) the rest
+// of a body is skipped.
 #include "text/jinja_callable.h"
 
 static sl_status take_captured(sl_jinja_run *run, sl_jinja_value *out, size_t begin) {
@@ -11,7 +12,8 @@ static sl_status take_captured(sl_jinja_run *run, sl_jinja_value *out, size_t be
     return SL_OK;
 }
 
-sl_status sl_jinja_capture(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *body, sl_jinja_scope *scope) {
+sl_status sl_jinja_capture(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *body,
+                           sl_jinja_scope *scope) {
     size_t begin = run->out.n_bytes;
     sl_buf_append(&run->out, "", 0); // makes sure there is a buffer
     SL_TRY(sl_jinja_exec(run, body, scope));
@@ -52,12 +54,15 @@ static sl_status capture_inner(sl_jinja_run *run, sl_jinja_value *out, const sl_
 
 static sl_status exec_set(sl_jinja_run *run, const sl_jinja_node *node, sl_jinja_scope *scope) {
     sl_jinja_value v;
-    if (node->kind == SL_NODE_SET) SL_TRY(sl_jinja_eval(run, &v, node->b, scope));
-    else SL_TRY(capture_inner(run, &v, node, node->b, scope));
+    if (node->kind == SL_NODE_SET)
+        SL_TRY(sl_jinja_eval(run, &v, node->b, scope));
+    else
+        SL_TRY(capture_inner(run, &v, node, node->b, scope));
     return run->flow == SL_FLOW_ON ? sl_jinja_assign(run, node->a, v, scope) : SL_OK;
 }
 
-static sl_status exec_filter_block(sl_jinja_run *run, const sl_jinja_node *node, sl_jinja_scope *scope) {
+static sl_status exec_filter_block(sl_jinja_run *run, const sl_jinja_node *node,
+                                   sl_jinja_scope *scope) {
     sl_jinja_value v;
     SL_TRY(capture_inner(run, &v, node, node->a, scope));
     return run->flow == SL_FLOW_ON ? sl_jinja_str_to(run, &run->out, v) : SL_OK;
@@ -96,11 +101,14 @@ static sl_status exec_macro(sl_jinja_run *run, const sl_jinja_node *node, sl_jin
     return SL_OK;
 }
 
-static sl_status exec_call_block(sl_jinja_run *run, const sl_jinja_node *node, sl_jinja_scope *scope) {
+static sl_status exec_call_block(sl_jinja_run *run, const sl_jinja_node *node,
+                                 sl_jinja_scope *scope) {
     sl_jinja_value caller, v;
     SL_TRY(sl_jinja_macro_make(run, &caller, node, scope));
-    if (node->a) SL_TRY(sl_jinja_eval_call(run, &v, node->a, scope, &caller));
-    else SL_TRY(sl_jinja_call_value(run, &v, caller, &(sl_jinja_args){.kw = &sl_jinja_no_kw}));
+    if (node->a)
+        SL_TRY(sl_jinja_eval_call(run, &v, node->a, scope, &caller));
+    else
+        SL_TRY(sl_jinja_call_value(run, &v, caller, &(sl_jinja_args){.kw = &sl_jinja_no_kw}));
     return sl_jinja_str_to(run, &run->out, v);
 }
 

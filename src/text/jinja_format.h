@@ -9,7 +9,7 @@
 typedef struct sl_jinja_field {
     sl_span fill; // one character
     char align;   // < > ^ =, 0 where the type decides
-    char sign;    // - + or space
+    char sign;    // - + or space, 0 for -
     char group;   // , or _ between thousands, 0 for nothing
     char type;    // 0 where the value decides
     bool alternate;
@@ -20,6 +20,7 @@ typedef struct sl_jinja_field {
 sl_status sl_jinja_convert(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value v, char how);
 
 // v as a % field wants it.
-sl_status sl_jinja_percent_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v, const sl_jinja_field *f, bool markup);
+sl_status sl_jinja_percent_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v,
+                                 const sl_jinja_field *f, bool markup);
 
 #endif

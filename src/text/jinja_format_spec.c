@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The layout of one value: Python's format specifications and % conversions, which share all but their spelling.
+// The layout of one value: Python's format specifications and % conversions, which share all but
+// their spelling.
 #include "text/jinja_format.h"
 
 #include <math.h>
@@ -14,8 +15,10 @@ static void put_fill(sl_buf *buf, sl_span fill, size_t n) {
 }
 
 // `prefix` (sign, 0x) stays in front of the fill where align is '='.
-static void put_padded(sl_buf *buf, sl_span prefix, sl_span body, const sl_jinja_field *f, char align) {
-    size_t n = sl_jinja_count_chars(prefix.data, prefix.n_bytes) + sl_jinja_count_chars(body.data, body.n_bytes);
+static void put_padded(sl_buf *buf, sl_span prefix, sl_span body, const sl_jinja_field *f,
+                       char align) {
+    size_t n = sl_jinja_count_chars(prefix.data, prefix.n_bytes) +
+               sl_jinja_count_chars(body.data, body.n_bytes);
     size_t gap = f->width > 0 && (size_t)f->width > n ? (size_t)f->width - n : 0;
     size_t left = align == '>' ? gap : align == '^' ? gap / 2 : 0;
     put_fill(buf, f->fill, left);
@@ -33,45 +36,62 @@ sl_status sl_jinja_convert(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_valu
     buf = sl_jinja_scratch(run);
     for (size_t at = 0; at < out->as.text->n_bytes;) {
         uint32_t cp = sl_jinja_char(sl_jinja_span(*out), &at);
-        if (cp < 0x80) sl_buf_printf(&buf, "%c", (int)cp);
-        else sl_buf_printf(&buf, cp < 0x100 ? "\\x%02x" : cp < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)cp);
+        if (cp < 0x80)
+            sl_buf_printf(&buf, "%c", (int)cp);
+        else
+            sl_buf_printf(&buf,
+                          cp < 0x100     ? "\\x%02x"
+                          : cp < 0x10000 ? "\\u%04x"
+                                         : "\\U%08x",
+                          (unsigned)cp);
     }
     return sl_jinja_take(run, out, &buf, SL_OK);
 }
 
 // ---- digits ----
 
-// Puts separators between groups of digits from the right end of the whole part.
-static void put_grouped(sl_buf *buf, const char *digits, size_t n, char separator, size_t every) {
-    for (size_t i = 0; i < n; i++) {
-        sl_buf_append(buf, digits + i, 1);
-        if (separator && i + 1 < n && (n - 1 - i) % every == 0) sl_buf_append(buf, &separator, 1);
+// Groups digits from the right, with zeros in front of them until there are `width` characters.
+static void put_grouped(sl_buf *buf, const char *digits, size_t n, char separator, size_t every,
+                        size_t width) {
+    size_t all = n;
+    while (separator && all && all + (all - 1) / every < width) all++;
+    for (size_t i = all; i > 0 && buf->status == SL_OK; i--) {
+        sl_buf_append(buf, i > n ? "0" : digits + n - i, 1);
+        if (separator && i > 1 && (i - 1) % every == 0) sl_buf_append(buf, &separator, 1);
     }
 }
 
-static const char *sign_of(bool negative, char sign) { return negative ? "-" : sign == '+' ? "+" : sign == ' ' ? " " : ""; }
+// How wide a grouped number has to be where zeros fill it; `rest` characters are not digits of it.
+static size_t grouped_width(const sl_jinja_field *f, size_t rest) {
+    bool zeros = f->group && f->align == '=' && f->fill.data[0] == '0';
+    return zeros && f->width > 0 && (size_t)f->width > rest ? (size_t)f->width - rest : 0;
+}
+
+static const char *sign_of(bool negative, char sign) {
+    return negative ? "-" : sign == '+' ? "+" : sign == ' ' ? " " : "";
+}
 
 static sl_status put_int(sl_buf *buf, int64_t v, const sl_jinja_field *f) {
     char digits[70], prefix[4];
     uint64_t rest = v < 0 ? -(uint64_t)v : (uint64_t)v;
-    unsigned base = f->type == 'x' || f->type == 'X' ? 16 : f->type == 'o' ? 8 : f->type == 'b' ? 2 : 10;
+    unsigned base = f->type == 'x' || f->type == 'X' ? 16
+                    : f->type == 'o'                 ? 8
+                    : f->type == 'b'                 ? 2
+                                                     : 10;
     size_t n = sizeof digits;
     do digits[--n] = (f->type == 'X' ? "0123456789ABCDEF" : "0123456789abcdef")[rest % base];
     while ((rest /= base) != 0);
     char mark[3] = {'0', f->type, 0};
-    snprintf(prefix, sizeof prefix, "%s%s", sign_of(v < 0, f->sign), f->alternate && base != 10 ? mark : "");
+    snprintf(prefix, sizeof prefix, "%s%s", sign_of(v < 0, f->sign),
+             f->alternate && base != 10 ? mark : "");
     sl_buf body = {.max_bytes = buf->max_bytes};
     size_t n_digits = sizeof digits - n;
-    for (int zeros = f->precision - (int)n_digits; zeros > 0 && body.status == SL_OK; zeros--) sl_buf_text(&body, "0");
-    size_t width = f->width > 0 && f->group && f->align == '=' ? (size_t)f->width : 0;
-    // zeros that fill a grouped number are grouped as well
-    size_t every = base == 10 ? 3 : 4, used = strlen(prefix) + n_digits + (n_digits - 1) / every;
-    if (width > used && f->fill.data[0] == '0' && width < sizeof digits) {
-        size_t room = width - strlen(prefix);
-        while (n_digits + (n_digits - 1) / every < room && n > 0) digits[--n] = '0', n_digits++;
-    }
-    put_grouped(&body, digits + n, n_digits, f->group, every);
-    put_padded(buf, sl_span_of(prefix), sl_span_make(body.data, body.n_bytes), f, f->align ? f->align : '>');
+    for (int zeros = f->precision - (int)n_digits; zeros > 0 && body.status == SL_OK; zeros--)
+        sl_buf_text(&body, "0");
+    put_grouped(&body, digits + n, n_digits, f->group, base == 10 ? 3 : 4,
+                grouped_width(f, strlen(prefix)));
+    put_padded(buf, sl_span_of(prefix), sl_span_make(body.data, body.n_bytes), f,
+               f->align ? f->align : '>');
     sl_buf_deinit(&body);
     return buf->status;
 }
@@ -79,15 +99,37 @@ static sl_status put_int(sl_buf *buf, int64_t v, const sl_jinja_field *f) {
 static void fix_point(sl_buf *text) { // the locale's decimal point
     for (size_t i = 0; i < text->n_bytes; i++) {
         char c = text->data[i];
-        bool kept = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+';
+        bool kept = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                    c == '-' || c == '+';
         if (!kept) text->data[i] = '.';
     }
 }
 
-// Digits of a finite or infinite |v|, as the type says.
+// No type but a precision: as g, but a whole number shows ".0", and exponents begin one digit
+// earlier to leave room for it.
+static void short_digits(sl_buf *text, double v, int precision) {
+    char small[64];
+    int digits = SL_MIN(SL_MAX(precision, 1), 40);
+    snprintf(small, sizeof small, "%.*e", digits - 1, v);
+    char *e = strchr(small, 'e');
+    int exp = atoi(e + 1);
+    if (exp >= -4 && exp < digits - 1) {
+        sl_buf_printf(text, "%.*g", precision, v);
+        size_t n = 0;
+        while (n < text->n_bytes && text->data[n] >= '0' && text->data[n] <= '9') n++;
+        if (n == text->n_bytes) sl_buf_text(text, ".0");
+        return;
+    }
+    char *end = e;
+    while (digits > 1 && end[-1] == '0') end--;
+    if (end > small + 1 && (end[-1] < '0' || end[-1] > '9')) end--; // the point
+    sl_buf_append(text, small, (size_t)(end - small));
+    sl_buf_text(text, e);
+}
+
+// Digits of |v|, as the type says.
 static void float_digits(sl_buf *text, double v, const sl_jinja_field *f, char type) {
     int precision = f->precision < 0 ? 6 : f->precision;
-    char format[8];
     if (!isfinite(v)) {
         bool upper = type >= 'A' && type <= 'Z';
         sl_buf_text(text, isnan(v) ? upper ? "NAN" : "nan" : upper ? "INF" : "inf");
@@ -95,36 +137,17 @@ static void float_digits(sl_buf *text, double v, const sl_jinja_field *f, char t
         char repr[40];
         sl_jinja_float_repr(repr, v);
         sl_buf_text(text, repr);
-    } else if (type == 0) { // like g, but shows that it is a float
-        snprintf(format, sizeof format, "%%.%c%c", '*', 'g');
-        char small[64];
-        int exp = v == 0 ? 0 : (snprintf(small, sizeof small, "%.*e", SL_MIN(SL_MAX(precision, 1) - 1, 40), v), atoi(strchr(small, 'e') + 1));
-        if (exp < -4 || exp >= SL_MAX(precision, 1) - 1) {
-            sl_buf_printf(text, "%.*g", exp >= precision - 1 && exp >= 0 && exp < SL_MAX(precision, 1) ? precision : precision, v);
-            if (exp >= SL_MAX(precision, 1) - 1 && exp < SL_MAX(precision, 1)) { // Python goes to exponents one earlier here
-                text->n_bytes = 0;
-                sl_buf_printf(text, "%.*e", SL_MAX(precision, 1) - 1, v);
-                size_t e = 0;
-                while (text->data[e] != 'e') e++;
-                size_t end = e;
-                while (end > 1 && text->data[end - 1] == '0') end--;
-                if (end > 0 && (text->data[end - 1] < '0' || text->data[end - 1] > '9')) end--;
-                memmove(text->data + end, text->data + e, text->n_bytes - e);
-                text->n_bytes -= e - end;
-            }
-        } else {
-            sl_buf_printf(text, "%.*g", precision, v);
-            bool point = false;
-            for (size_t i = 0; i < text->n_bytes; i++) point |= text->data[i] < '0' || text->data[i] > '9';
-            if (!point) sl_buf_text(text, ".0");
-        }
-        fix_point(text);
     } else {
-        snprintf(format, sizeof format, f->alternate ? "%%#.*%c" : "%%.*%c", type == '%' ? 'f' : type);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        sl_buf_printf(text, format, precision, type == '%' ? v * 100 : v);
-#pragma GCC diagnostic pop
+        switch (type) { // '#' keeps the point and the zeros of g
+        case 0: short_digits(text, v, precision); break;
+        case 'e': sl_buf_printf(text, f->alternate ? "%#.*e" : "%.*e", precision, v); break;
+        case 'E': sl_buf_printf(text, f->alternate ? "%#.*E" : "%.*E", precision, v); break;
+        case 'g': sl_buf_printf(text, f->alternate ? "%#.*g" : "%.*g", precision, v); break;
+        case 'G': sl_buf_printf(text, f->alternate ? "%#.*G" : "%.*G", precision, v); break;
+        default:
+            sl_buf_printf(text, f->alternate ? "%#.*f" : "%.*f", precision,
+                          type == '%' ? v * 100 : v);
+        }
         fix_point(text);
     }
     if (type == '%') sl_buf_text(text, "%");
@@ -137,12 +160,15 @@ static sl_status put_float(sl_buf *buf, double v, const sl_jinja_field *f) {
     float_digits(&text, fabs(v), f, type);
     size_t whole = 0;
     while (whole < text.n_bytes && text.data[whole] >= '0' && text.data[whole] <= '9') whole++;
-    put_grouped(&body, text.data, whole, f->group, 3);
+    size_t rest = text.n_bytes - whole + strlen(sign_of(negative, f->sign));
+    put_grouped(&body, text.data, whole, f->group, 3, grouped_width(f, rest));
     sl_buf_append(&body, text.data + whole, text.n_bytes - whole);
     if (text.status == SL_OK && body.status == SL_OK)
-        put_padded(buf, sl_span_of(sign_of(negative, f->sign)), sl_span_make(body.data, body.n_bytes), f,
-                   f->align ? f->align : '>');
-    sl_status status = text.status != SL_OK ? text.status : body.status != SL_OK ? body.status : buf->status;
+        put_padded(buf, sl_span_of(sign_of(negative, f->sign)),
+                   sl_span_make(body.data, body.n_bytes), f, f->align ? f->align : '>');
+    sl_status status = text.status != SL_OK   ? text.status
+                       : body.status != SL_OK ? body.status
+                                              : buf->status;
     sl_buf_deinit(&text);
     sl_buf_deinit(&body);
     return status;
@@ -159,11 +185,13 @@ static sl_status put_text(sl_buf *buf, sl_jinja_value s, const sl_jinja_field *f
 // ---- % ----
 
 static sl_status percent_int(sl_jinja_value v, int64_t *out, char type) {
-    if (v.type == SL_JINJA_FLOAT && strchr("diu", type) && isfinite(v.as.f) && fabs(v.as.f) < 0x1p63)
+    if (v.type == SL_JINJA_FLOAT && strchr("diu", type) && isfinite(v.as.f) &&
+        fabs(v.as.f) < 0x1p63)
         return *out = (int64_t)v.as.f, SL_OK;
     if (v.type == SL_JINJA_UNDEFINED) return sl_jinja_fail_undefined(v);
     if (!sl_jinja_is_int(v))
-        return SL_FAIL(SL_BAD_INPUT, "%%%c needs a whole number, not a %s", type, sl_jinja_type_name(v));
+        return SL_FAIL(SL_BAD_INPUT, "%%%c needs a whole number, not a %s", type,
+                       sl_jinja_type_name(v));
     return *out = sl_jinja_as_int(v), SL_OK;
 }
 
@@ -177,15 +205,16 @@ static sl_status percent_char(sl_buf *buf, sl_jinja_value v, sl_jinja_field *f, 
     return put_text(buf, v, f);
 }
 
-sl_status sl_jinja_percent_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v, const sl_jinja_field *given,
-                                 bool markup) {
+sl_status sl_jinja_percent_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v,
+                                 const sl_jinja_field *given, bool markup) {
     sl_jinja_field f = *given;
     int64_t i = 0;
     switch (f.type) {
     case 's':
     case 'r':
     case 'a':
-        SL_TRY(f.type == 's' && markup ? sl_jinja_escaped(run, &v, v) : sl_jinja_convert(run, &v, v, f.type));
+        SL_TRY(f.type == 's' && markup ? sl_jinja_escaped(run, &v, v)
+                                       : sl_jinja_convert(run, &v, v, f.type));
         if (f.type != 's' && markup) SL_TRY(sl_jinja_escaped(run, &v, v));
         return put_text(buf, v, &f);
     case 'c': f.precision = -1; return percent_char(buf, v, &f, run);
@@ -194,9 +223,7 @@ sl_status sl_jinja_percent_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value 
     case 'u':
     case 'x':
     case 'X':
-    case 'o':
-        SL_TRY(percent_int(v, &i, f.type));
-        return put_int(buf, i, &f);
+    case 'o': SL_TRY(percent_int(v, &i, f.type)); return put_int(buf, i, &f);
     case 'e':
     case 'E':
     case 'f':
@@ -205,7 +232,8 @@ sl_status sl_jinja_percent_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value 
     case 'G':
         if (v.type == SL_JINJA_UNDEFINED) return sl_jinja_fail_undefined(v);
         if (!sl_jinja_is_number(v))
-            return SL_FAIL(SL_BAD_INPUT, "%%%c needs a number, not a %s", f.type, sl_jinja_type_name(v));
+            return SL_FAIL(SL_BAD_INPUT, "%%%c needs a number, not a %s", f.type,
+                           sl_jinja_type_name(v));
         return put_float(buf, sl_jinja_as_float(v), &f);
     default: return SL_FAIL(SL_BAD_INPUT, "there is no %% field of type '%c'", f.type);
     }
@@ -213,7 +241,9 @@ sl_status sl_jinja_percent_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value 
 
 // ---- format specifications ----
 
-static bool is_align(char c) { return c == '<' || c == '>' || c == '=' || c == '^'; }
+static bool is_align(char c) {
+    return c == '<' || c == '>' || c == '=' || c == '^';
+}
 
 static bool take_number(sl_span s, size_t *at, int *out) {
     size_t begin = *at;
@@ -223,9 +253,9 @@ static bool take_number(sl_span s, size_t *at, int *out) {
     return true;
 }
 
-static sl_status parse_spec(sl_jinja_field *f, sl_span s) {
+static sl_status parse_spec(sl_jinja_field *f, sl_span s, char zero_align) {
     size_t at = 0, first = 0;
-    *f = (sl_jinja_field){.fill = sl_span_of(" "), .sign = '-', .width = -1, .precision = -1};
+    *f = (sl_jinja_field){.width = -1, .precision = -1};
     if (s.n_bytes) sl_jinja_char(s, &first);
     if (first && first < s.n_bytes && is_align(s.data[first])) {
         f->fill = sl_span_make(s.data, first);
@@ -237,10 +267,11 @@ static sl_status parse_spec(sl_jinja_field *f, sl_span s) {
     if (at < s.n_bytes && s.data[at] && strchr("+- ", s.data[at])) f->sign = s.data[at++];
     if (at < s.n_bytes && s.data[at] == '#') f->alternate = true, at++;
     if (at < s.n_bytes && s.data[at] == '0') {
-        if (f->fill.data[0] == ' ' && !f->align) f->fill = sl_span_of("0");
-        if (!f->align) f->align = '=';
+        if (!f->fill.data) f->fill = sl_span_of("0");
+        if (!f->align) f->align = zero_align;
         at++;
     }
+    if (!f->fill.data) f->fill = sl_span_of(" ");
     bool good = take_number(s, &at, &f->width);
     if (at < s.n_bytes && (s.data[at] == ',' || s.data[at] == '_')) f->group = s.data[at++];
     if (at < s.n_bytes && s.data[at] == '.') {
@@ -248,34 +279,39 @@ static sl_status parse_spec(sl_jinja_field *f, sl_span s) {
         good = good && take_number(s, &at, &f->precision) && f->precision >= 0;
     }
     if (at < s.n_bytes) f->type = s.data[at++];
-    return good && at == s.n_bytes ? SL_OK : SL_FAIL(SL_BAD_INPUT, "format: a format specification is wrong");
+    return good && at == s.n_bytes
+               ? SL_OK
+               : SL_FAIL(SL_BAD_INPUT, "format: a format specification is wrong");
 }
 
 static sl_status wrong_type(const sl_jinja_field *f, sl_jinja_value v) {
-    return SL_FAIL(SL_BAD_INPUT, "format: '%c' does not fit a %s", f->type ? f->type : '=', sl_jinja_type_name(v));
+    return SL_FAIL(SL_BAD_INPUT, "format: '%c' does not fit a %s", f->type ? f->type : '=',
+                   sl_jinja_type_name(v));
 }
 
 sl_status sl_jinja_format_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v, sl_span spec) {
     sl_jinja_field f;
     if (spec.n_bytes == 0) return sl_jinja_str_to(run, buf, v);
-    SL_TRY(parse_spec(&f, spec));
+    SL_TRY(parse_spec(&f, spec, v.type == SL_JINJA_TEXT ? '<' : '='));
     if (v.type == SL_JINJA_TEXT) {
-        bool zero = f.align == '=' && f.fill.data[0] == '0'; // a leading 0 pads texts on the right
-        if (zero) f.align = '<';
-        if ((f.type && f.type != 's') || f.align == '=' || f.sign != '-' || f.alternate || f.group) return wrong_type(&f, v);
+        if ((f.type && f.type != 's') || f.align == '=' || f.sign || f.alternate || f.group)
+            return wrong_type(&f, v);
         return put_text(buf, v, &f);
     }
     if (!sl_jinja_is_number(v))
         return SL_FAIL(SL_BAD_INPUT, "format: a %s takes no format", sl_jinja_type_name(v));
     if (v.type == SL_JINJA_FLOAT || (f.type && strchr("eEfFgG%", f.type))) {
-        if (f.type && !strchr("eEfFgGn%", f.type)) return wrong_type(&f, v);
+        if ((f.type && !strchr("eEfFgGn%", f.type)) || (f.group && f.type == 'n'))
+            return wrong_type(&f, v);
         return put_float(buf, sl_jinja_as_float(v), &f);
     }
-    if (f.type == 'c' && f.sign == '-' && !f.group) {
+    if (f.group && f.type == 'n') return wrong_type(&f, v);
+    if (f.type == 'c' && !f.sign && !f.group && f.precision < 0) {
         if (!f.align) f.align = '<';
         return percent_char(buf, v, &f, run);
     }
-    if ((f.type && !strchr("dxXobn", f.type)) || f.precision >= 0 || (f.group == ',' && f.type && f.type != 'd'))
+    if ((f.type && !strchr("dxXobn", f.type)) || f.precision >= 0 ||
+        (f.group == ',' && f.type && f.type != 'd'))
         return wrong_type(&f, v);
     return put_int(buf, sl_jinja_as_int(v), &f);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Tokens of a template, made one at a time, with the whitespace rules of trim_blocks and lstrip_blocks already applied.
+// Tokens of a template, made one at a time, with the whitespace rules of trim_blocks and
+// lstrip_blocks already applied.
 #ifndef SL_TEXT_JINJA_LEX_H
 #define SL_TEXT_JINJA_LEX_H
 
@@ -16,10 +17,32 @@ typedef enum sl_jinja_token_type {
     SL_TOK_NAME,
     SL_TOK_TEXT,   // value
     SL_TOK_NUMBER, // value
-    SL_TOK_ADD, SL_TOK_SUB, SL_TOK_MUL, SL_TOK_DIV, SL_TOK_FLOORDIV, SL_TOK_MOD, SL_TOK_POW, SL_TOK_TILDE,
-    SL_TOK_LPAREN, SL_TOK_RPAREN, SL_TOK_LBRACKET, SL_TOK_RBRACKET, SL_TOK_LBRACE, SL_TOK_RBRACE,
-    SL_TOK_EQ, SL_TOK_NE, SL_TOK_LT, SL_TOK_LE, SL_TOK_GT, SL_TOK_GE,
-    SL_TOK_ASSIGN, SL_TOK_DOT, SL_TOK_COLON, SL_TOK_PIPE, SL_TOK_COMMA, SL_TOK_SEMICOLON,
+    SL_TOK_ADD,
+    SL_TOK_SUB,
+    SL_TOK_MUL,
+    SL_TOK_DIV,
+    SL_TOK_FLOORDIV,
+    SL_TOK_MOD,
+    SL_TOK_POW,
+    SL_TOK_TILDE,
+    SL_TOK_LPAREN,
+    SL_TOK_RPAREN,
+    SL_TOK_LBRACKET,
+    SL_TOK_RBRACKET,
+    SL_TOK_LBRACE,
+    SL_TOK_RBRACE,
+    SL_TOK_EQ,
+    SL_TOK_NE,
+    SL_TOK_LT,
+    SL_TOK_LE,
+    SL_TOK_GT,
+    SL_TOK_GE,
+    SL_TOK_ASSIGN,
+    SL_TOK_DOT,
+    SL_TOK_COLON,
+    SL_TOK_PIPE,
+    SL_TOK_COMMA,
+    SL_TOK_SEMICOLON,
 } sl_jinja_token_type;
 
 typedef struct sl_jinja_token {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Literals of the template language: numbers, strings with their escapes, and the characters of names.
+// Literals of the template language: numbers, strings with their escapes, and the characters of
+// names.
 #ifndef SL_TEXT_JINJA_LITERAL_H
 #define SL_TEXT_JINJA_LITERAL_H
 
@@ -14,7 +15,8 @@ sl_status sl_jinja_number(sl_jinja_value *out, size_t *n, sl_span s, bool may_be
 // The text between the quotes with Python's escapes undone.
 sl_status sl_jinja_unescape(sl_jinja_run *run, sl_jinja_value *out, sl_span s);
 
-// int(s, base) and float(s) of Python; *ok is false if `s` is no number. A base of 0 goes by the prefix.
+// int(s, base) and float(s) of Python; *ok is false if `s` is no number. A base of 0 goes by the
+// prefix.
 sl_status sl_jinja_parse_int(sl_jinja_value *out, bool *ok, sl_span s, int base);
 sl_status sl_jinja_to_float(double *out, bool *ok, sl_span s);
 

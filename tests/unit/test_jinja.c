@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // sl_test: MODULES text base
 //
-// Small templates with jinja2's own results (jinja_cases_tab.h, made by tools/make_jinja_cases.py), and the bounds: no
-// template of any shape may overflow a stack, run for long or take much memory.
+// Small templates with jinja2's own results (jinja_cases_tab.h, made by tools/make_jinja_cases.py),
+// and the bounds: no template of any shape may overflow a stack, run for long or take much memory.
 #include "harness.h"
 
 #include "base/alloc.h"
@@ -11,13 +11,15 @@
 #include "text/chat_template.h"
 
 // NULL if it fails.
-static char *render(const char *source, size_t n, const char *conversation, const sl_chat_options *options) {
+static char *render(const char *source, size_t n, const char *conversation,
+                    const sl_chat_options *options) {
     sl_chat_template *tmpl;
     char *text = NULL;
     size_t n_bytes;
     sl_error_clear();
     if (sl_chat_template_create(&tmpl, sl_span_make(source, n)) != SL_OK) return NULL;
-    sl_status status = sl_chat_template_render(tmpl, &text, &n_bytes, sl_span_of(conversation), options);
+    sl_status status =
+        sl_chat_template_render(tmpl, &text, &n_bytes, sl_span_of(conversation), options);
     CHECK((status == SL_OK) == (text != NULL));
     if (text) CHECK_INT(text[n_bytes], 0);
     sl_chat_template_destroy(tmpl);
@@ -30,10 +32,13 @@ static const sl_chat_options noon = {.now_unix = 1796036400, .utc_offset_s = 360
 TEST(small_templates_render_as_jinja2_does) {
     for (size_t i = 0; i < SL_COUNT(cases); i++) {
         char *text = render(cases[i].source, strlen(cases[i].source), context, &noon);
-        bool same = text && cases[i].expected ? strcmp(text, cases[i].expected) == 0 : !text && !cases[i].expected;
+        bool same = text && cases[i].expected ? strcmp(text, cases[i].expected) == 0
+                                              : !text && !cases[i].expected;
         if (!same)
-            test_failed(__FILE__, __LINE__, "%s gives \"%s\", not \"%s\" (%s)", cases[i].source, text ? text : "a failure",
-                        cases[i].expected ? cases[i].expected : "a failure", text ? "" : sl_error_text());
+            test_failed(__FILE__, __LINE__, "%s gives \"%s\", not \"%s\" (%s)", cases[i].source,
+                        text ? text : "a failure",
+                        cases[i].expected ? cases[i].expected : "a failure",
+                        text ? "" : sl_error_text());
         if (!text) CHECK(sl_error_text()[0] != 0);
         sl_free(text);
     }
@@ -41,25 +46,30 @@ TEST(small_templates_render_as_jinja2_does) {
 
 static void must_render(const char *source, const char *conversation, const char *expected) {
     char *text = render(source, strlen(source), conversation, NULL);
-    if (!text) test_failed(__FILE__, __LINE__, "%s: %s", source, sl_error_text());
-    else CHECK_TEXT(text, expected);
+    if (!text)
+        test_failed(__FILE__, __LINE__, "%s: %s", source, sl_error_text());
+    else
+        CHECK_TEXT(text, expected);
     sl_free(text);
 }
 
 static void must_fail(const char *source, const char *conversation, const char *word) {
-    static const sl_chat_options few_steps = {.max_steps = 1000000}; // so that slow builds are quick, too
+    static const sl_chat_options few_steps = {.max_steps =
+                                                  1000000}; // so that slow builds are quick, too
     char *text = render(source, strlen(source), conversation, &few_steps);
-    if (text) test_failed(__FILE__, __LINE__, "%.80s gives \"%.80s\"", source, text);
+    if (text)
+        test_failed(__FILE__, __LINE__, "%.80s gives \"%.80s\"", source, text);
     else if (!strstr(sl_error_text(), word))
-        test_failed(__FILE__, __LINE__, "%.80s: the reason \"%s\" lacks \"%s\"", source, sl_error_text(), word);
+        test_failed(__FILE__, __LINE__, "%.80s: the reason \"%s\" lacks \"%s\"", source,
+                    sl_error_text(), word);
     sl_free(text);
 }
 
 static const char plain[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}]}";
 
 // prefix, then `unit` n times, then `middle`, then `close` n times
-static char *nest(const char *prefix, const char *unit, const char *middle, const char *close, size_t n,
-                  const char *suffix) {
+static char *nest(const char *prefix, const char *unit, const char *middle, const char *close,
+                  size_t n, const char *suffix) {
     sl_buf buf = {0};
     char *text;
     sl_buf_text(&buf, prefix);
@@ -73,21 +83,34 @@ static char *nest(const char *prefix, const char *unit, const char *middle, cons
 
 TEST(deep_nesting_is_refused) {
     static const char *const shapes[][5] = {
-        {"{{ ", "(", "1", ")", " }}"},         {"{{ ", "[", "", "]", " }}"},
-        {"{{ ", "{1:", "1", "}", " }}"},       {"{{ ", "not ", "1", "", " }}"},
-        {"{{ ", "- ", "1", "", " }}"},         {"{{ 1", " + 1", "", "", " }}"},
-        {"{{ x", ".y", "", "", " }}"},         {"{{ x", "[0]", "", "", " }}"},
-        {"{{ x", "|list", "", "", " }}"},      {"{{ x", "()", "", "", " }}"},
-        {"{{ 1", " if 1 else 1", "", "", " }}"}, {"{{ x[", "x[", "1", "]", "] }}"},
-        {"{{ 1", " and 1", "", "", " }}"},     {"{{ f(", "f(", "", ")", ") }}"},
-        {"", "{% if 1 %}", "x", "{% endif %}", ""}, {"", "{% for a in [1] %}", "x", "{% endfor %}", ""},
-        {"", "{% macro m() %}", "x", "{% endmacro %}", ""}, {"{% set ", "(", "a", ",)", " = 1 %}"},
-        {"{{ 1 is in ", "[", "1", "]", " }}"}, {"{{ 1", " ** 1", "", "", " }}"},
-        {"{% for ", "(", "a", ",)", " in x %}{% endfor %}"}, {"{{ x is x is", " not x is", "", "", " }}"},
-        {"", "{% filter upper %}", "x", "{% endfilter %}", ""}, {"", "{% set x %}", "x", "{% endset %}", ""},
+        {"{{ ", "(", "1", ")", " }}"},
+        {"{{ ", "[", "", "]", " }}"},
+        {"{{ ", "{1:", "1", "}", " }}"},
+        {"{{ ", "not ", "1", "", " }}"},
+        {"{{ ", "- ", "1", "", " }}"},
+        {"{{ 1", " + 1", "", "", " }}"},
+        {"{{ x", ".y", "", "", " }}"},
+        {"{{ x", "[0]", "", "", " }}"},
+        {"{{ x", "|list", "", "", " }}"},
+        {"{{ x", "()", "", "", " }}"},
+        {"{{ 1", " if 1 else 1", "", "", " }}"},
+        {"{{ x[", "x[", "1", "]", "] }}"},
+        {"{{ 1", " and 1", "", "", " }}"},
+        {"{{ f(", "f(", "", ")", ") }}"},
+        {"", "{% if 1 %}", "x", "{% endif %}", ""},
+        {"", "{% for a in [1] %}", "x", "{% endfor %}", ""},
+        {"", "{% macro m() %}", "x", "{% endmacro %}", ""},
+        {"{% set ", "(", "a", ",)", " = 1 %}"},
+        {"{{ 1 is in ", "[", "1", "]", " }}"},
+        {"{{ 1", " ** 1", "", "", " }}"},
+        {"{% for ", "(", "a", ",)", " in x %}{% endfor %}"},
+        {"{{ x is x is", " not x is", "", "", " }}"},
+        {"", "{% filter upper %}", "x", "{% endfilter %}", ""},
+        {"", "{% set x %}", "x", "{% endset %}", ""},
     };
     for (size_t i = 0; i < SL_COUNT(shapes); i++) {
-        char *text = nest(shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3], 60000, shapes[i][4]);
+        char *text =
+            nest(shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3], 60000, shapes[i][4]);
         must_fail(text, plain, "");
         sl_free(text);
     }
@@ -118,29 +141,56 @@ TEST(long_but_flat_templates_are_fine) {
 
 TEST(runaways_are_stopped) {
     static const char *const sources[] = {
-        "{{ 'a' * 1000000000 }}", "{{ 'a' * 1000000000000000000 * 100 }}", "{{ [1] * 1000000000 }}",
-        "{{ range(1000000000) }}", "{% for i in range(1000000000) %}{% endfor %}", "{{ 'x'.center(1000000000) }}",
-        "{{ 'x'.zfill(9000000000000000000) }}", "{{ '%1000000000d' % 1 }}", "{{ '%*d' % (1000000000, 1) }}",
-        "{{ '{:1000000000}'.format(1) }}", "{{ '{:.1000000000f}'.format(1.0) }}", "{{ 'a\nb'|indent(1000000000) }}",
-        "{{ [1]|tojson(indent=1000000000) }}", "{{ [1]|batch(1000000000, 1)|list }}", "{{ [1]|slice(1000000000)|list }}",
-        "{% set ns = namespace(x='ab') %}{% for i in range(100) %}{% set ns.x = ns.x * 2 %}{% endfor %}",
-        "{% set ns = namespace(x='ab') %}{% for i in range(100) %}{% set ns.x = ns.x|replace('a', ns.x) %}{% endfor %}",
-        "{% set ns = namespace(x=[1]) %}{% for i in range(100) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
-        "{% set ns = namespace(x=[1]) %}{% for i in range(100) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}",
-        "{% set ns = namespace(x=[1]) %}{% for i in range(90) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x == ns.x }}{{ ns.x|tojson }}",
-        "{% set ns = namespace(x=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
-        "{% set ns = namespace(x=[], y=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% set ns.y = [ns.y] %}{% endfor %}{{ ns.x == ns.y }}",
-        "{% set ns = namespace(x=()) %}{% for i in range(5000) %}{% set ns.x = (ns.x,) %}{% endfor %}{{ {ns.x: 1} }}",
-        "{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}", "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-        "{% macro m() %}{{ m() }}{{ m() }}{% endmacro %}{{ m() }}", "{% macro a() %}{{ b() }}{% endmacro %}{% macro b() %}{{ a() }}{% endmacro %}{{ a() }}",
-        "{% macro m(x=m()) %}{% endmacro %}{{ m() }}", "{% macro m() %}{% call m() %}{{ caller() }}{% endcall %}{% endmacro %}{{ m() }}",
-        "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}", "{{ 2 ** 100 }}", "{{ 9223372036854775807 + 1 }}",
-        "{% for a in range(10000) %}{% for b in range(10000) %}{% for c in range(10000) %}{% endfor %}{% endfor %}{% endfor %}",
-        "{% for a in range(100000) %}{% for b in range(100000) %}{{ 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' }}{% endfor %}{% endfor %}",
+        "{{ 'a' * 1000000000 }}",
+        "{{ 'a' * 1000000000000000000 * 100 }}",
+        "{{ [1] * 1000000000 }}",
+        "{{ range(1000000000) }}",
+        "{% for i in range(1000000000) %}{% endfor %}",
+        "{{ 'x'.center(1000000000) }}",
+        "{{ 'x'.zfill(9000000000000000000) }}",
+        "{{ '%1000000000d' % 1 }}",
+        "{{ '%*d' % (1000000000, 1) }}",
+        "{{ '{:1000000000}'.format(1) }}",
+        "{{ '{:.1000000000f}'.format(1.0) }}",
+        "{{ 'a\nb'|indent(1000000000) }}",
+        "{{ [1]|tojson(indent=1000000000) }}",
+        "{{ [1]|batch(1000000000, 1)|list }}",
+        "{{ [1]|slice(1000000000)|list }}",
+        "{% set ns = namespace(x='ab') %}{% for i in range(100) %}{% set ns.x = ns.x * 2 %}{% "
+        "endfor %}",
+        "{% set ns = namespace(x='ab') %}{% for i in range(100) %}{% set ns.x = ns.x|replace('a', "
+        "ns.x) %}{% endfor %}",
+        "{% set ns = namespace(x=[1]) %}{% for i in range(100) %}{% set ns.x = ns.x + ns.x %}{% "
+        "endfor %}",
+        "{% set ns = namespace(x=[1]) %}{% for i in range(100) %}{% set ns.x = [ns.x, ns.x] %}{% "
+        "endfor %}{{ ns.x }}",
+        "{% set ns = namespace(x=[1]) %}{% for i in range(90) %}{% set ns.x = [ns.x, ns.x] %}{% "
+        "endfor %}{{ ns.x == ns.x }}{{ ns.x|tojson }}",
+        "{% set ns = namespace(x=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% endfor "
+        "%}{{ ns.x }}",
+        "{% set ns = namespace(x=[], y=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% "
+        "set ns.y = [ns.y] %}{% endfor %}{{ ns.x == ns.y }}",
+        "{% set ns = namespace(x=()) %}{% for i in range(5000) %}{% set ns.x = (ns.x,) %}{% endfor "
+        "%}{{ {ns.x: 1} }}",
+        "{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}",
+        "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+        "{% macro m() %}{{ m() }}{{ m() }}{% endmacro %}{{ m() }}",
+        "{% macro a() %}{{ b() }}{% endmacro %}{% macro b() %}{{ a() }}{% endmacro %}{{ a() }}",
+        "{% macro m(x=m()) %}{% endmacro %}{{ m() }}",
+        "{% macro m() %}{% call m() %}{{ caller() }}{% endcall %}{% endmacro %}{{ m() }}",
+        "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+        "{{ 2 ** 100 }}",
+        "{{ 9223372036854775807 + 1 }}",
+        "{% for a in range(10000) %}{% for b in range(10000) %}{% for c in range(10000) %}{% "
+        "endfor %}{% endfor %}{% endfor %}",
+        "{% for a in range(100000) %}{% for b in range(100000) %}{{ "
+        "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' }}{% endfor %}{% endfor %}",
         "{% set s = 'ab' * 1000000 %}{% for a in range(100000) %}{{ 'b' * 1000 in s }}{% endfor %}",
         "{% set s = 'a' * 1000000 %}{% for a in range(100000) %}{% set x = s|upper %}{% endfor %}",
-        "{% set s = 'a' * 1000000 %}{% for a in range(100000) %}{% set x = s == s ~ '' %}{% endfor %}",
-        "{% set s = 'é' * 1000000 %}{% for a in range(100000) %}{% set x = s[500000] %}{% endfor %}",
+        "{% set s = 'a' * 1000000 %}{% for a in range(100000) %}{% set x = s == s ~ '' %}{% endfor "
+        "%}",
+        "{% set s = 'é' * 1000000 %}{% for a in range(100000) %}{% set x = s[500000] %}{% endfor "
+        "%}",
     };
     for (size_t i = 0; i < SL_COUNT(sources); i++) must_fail(sources[i], plain, "");
 }
@@ -157,12 +207,18 @@ TEST(the_callers_bounds_hold) {
 }
 
 TEST(building_a_text_piece_by_piece_is_cheap) {
-    must_render("{% set ns = namespace(x='') %}{% for i in range(50000) %}{% set ns.x = ns.x ~ 'twenty bytes of text' %}"
-                "{% endfor %}{{ ns.x|length }}", plain, "1000000");
-    must_render("{% set ns = namespace(x='') %}{% for i in range(50000) %}{% set ns.x = ns.x + 'twenty bytes of text' %}"
-                "{% endfor %}{{ ns.x|length }}", plain, "1000000");
+    must_render("{% set ns = namespace(x='') %}{% for i in range(50000) %}{% set ns.x = ns.x ~ "
+                "'twenty bytes of text' %}"
+                "{% endfor %}{{ ns.x|length }}",
+                plain, "1000000");
+    must_render("{% set ns = namespace(x='') %}{% for i in range(50000) %}{% set ns.x = ns.x + "
+                "'twenty bytes of text' %}"
+                "{% endfor %}{{ ns.x|length }}",
+                plain, "1000000");
     // two texts grown from the same beginning do not disturb each other
-    must_render("{% set a = 'x' ~ 'y' %}{% set b = a ~ '1' %}{% set c = a ~ '2' %}{{ a }}{{ b }}{{ c }}", plain, "xyxy1xy2");
+    must_render(
+        "{% set a = 'x' ~ 'y' %}{% set b = a ~ '1' %}{% set c = a ~ '2' %}{{ a }}{{ b }}{{ c }}",
+        plain, "xyxy1xy2");
 }
 
 TEST(bad_conversations_are_refused) {
@@ -176,14 +232,18 @@ TEST(bad_conversations_are_refused) {
     must_fail("x", "{\"messages\": [], \"x\": \"\xff\"}", "JSON");
     must_fail("x", "{\"messages\": [], \"x\": 123456789012345678901234567890}", "JSON");
     must_render("{{ x|length }}", "{\"messages\": [], \"x\": \"a\\u0000b\"}", "3");
-    must_render("{{ x }}", "{\"messages\": [], \"x\": {\"b\": 1, \"a\": 2, \"b\": 3}}", "{'b': 3, 'a': 2}");
-    must_render("{{ x }}", "{\"messages\": [], \"x\": [1, 1.0, -0.0, 9223372036854775807]}", "[1, 1.0, -0.0, 9223372036854775807]");
+    must_render("{{ x }}", "{\"messages\": [], \"x\": {\"b\": 1, \"a\": 2, \"b\": 3}}",
+                "{'b': 3, 'a': 2}");
+    must_render("{{ x }}", "{\"messages\": [], \"x\": [1, 1.0, -0.0, 9223372036854775807]}",
+                "[1, 1.0, -0.0, 9223372036854775807]");
 }
 
 TEST(messages_are_prepared_as_transformers_does) {
-    must_render("{{ messages }}", "{\"messages\": [{\"role\": \"a\", \"content\": null, \"reasoning\": \"r\"}]}",
+    must_render("{{ messages }}",
+                "{\"messages\": [{\"role\": \"a\", \"content\": null, \"reasoning\": \"r\"}]}",
                 "[{'thinking': 'r', 'role': 'a', 'reasoning': 'r', 'reasoning_content': 'r'}]");
-    must_render("{{ tools }}{{ documents }}{{ add_generation_prompt }}{{ bos_token is defined }}", plain, "NoneNoneFalseFalse");
+    must_render("{{ tools }}{{ documents }}{{ add_generation_prompt }}{{ bos_token is defined }}",
+                plain, "NoneNoneFalseFalse");
     sl_chat_options options = {.bos = sl_span_of("<s>"), .eos = sl_span_of("")};
     char *text = render("[{{ bos_token }}|{{ eos_token }}]", 33, plain, &options);
     CHECK_TEXT(text, "[<s>|]");
@@ -204,7 +264,8 @@ TEST(failures_say_where_and_what) {
 }
 
 TEST(a_failed_allocation_is_a_failure) {
-    static const char source[] = "{% macro m(a) %}{{ a|upper }}{% endmacro %}{% for x in messages %}{{ m(x.role) ~ x|tojson }}{% endfor %}";
+    static const char source[] = "{% macro m(a) %}{{ a|upper }}{% endmacro %}{% for x in messages "
+                                 "%}{{ m(x.role) ~ x|tojson }}{% endfor %}";
     char *text = NULL;
     for (uint64_t n = 1; !text && n < 1000; n++) {
         sl_alloc_fail_at(n);
