@@ -136,7 +136,7 @@ typedef struct sluice_engine_options {
     int32_t n_logit_max;       /* rows of a step that may want logits; default 8 */
     int32_t n_thread;          /* decode; 0 = all processors */
     int32_t n_thread_prefill;  /* 0 = n_thread */
-    const char *kv_k, *kv_v;   /* "f16" (default) or "f32" */
+    const char *kv_k, *kv_v;   /* "f16" or "f32"; NULL = f16, on "ref" f32 */
     bool wire;                 /* lock weights and workspace into memory as far as the system allows */
     sluice_progress *progress; /* of reading weights in; may be NULL */
     void *user;
@@ -199,6 +199,28 @@ int32_t sluice_seq_length(const sluice_engine *engine, int32_t seq);
 sluice_status sluice_seq_truncate(sluice_engine *engine, int32_t seq, int32_t n);
 /* Makes dst begin with the first n positions of src; shared, not copied. dst must be empty. */
 sluice_status sluice_seq_fork(sluice_engine *engine, int32_t dst, int32_t src, int32_t n);
+
+/* ---- forecasts ---------------------------------------------------------------------------------------------- */
+
+typedef struct sluice_plan_options {
+    size_t size;
+    int32_t n_ctx;             /* positions of a sequence; 0 = what the model was trained for, or 4096 if that is more */
+    const char *kv;            /* type of the KV cache: "f16" (default), "f32", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl" */
+    const char *device;        /* "rtx 5090", "m4 max 64gb", "gddr7 32gbps x256", "h200 + ddr5-5600x8"; NULL = this machine */
+    const char *cache_path;    /* JSON file that remembers measured bandwidths; NULL = measure each time */
+    int32_t n_thread;          /* of this machine; 0 = all processors */
+} sluice_plan_options;
+
+sluice_plan_options sluice_plan_options_default(void);
+
+/* What a model will do on a machine: memory by kind, whether it fits, predicted speed and what limits it, and other
+ * placements. From the header of the file alone, whose tensor data may be missing, also of architectures that engines
+ * cannot run. What cannot be worked out is SLUICE_UNSUPPORTED, by name. As text for people, or one JSON object. */
+sluice_status sluice_plan(const char *path, const sluice_plan_options *options, bool json, char **text);
+
+/* Read bandwidth of this machine's memory in 10^9 bytes a second, by a read-only sweep of n_thread threads (0 = all
+ * processors) over memory larger than the caches; takes some 100 ms. */
+sluice_status sluice_measure_bandwidth(int n_thread, double *gb_s);
 
 /* ---- sampling ---------------------------------------------------------------------------------------------- */
 

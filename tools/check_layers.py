@@ -19,7 +19,8 @@ DOWN = {
     "text": ["base"],
     "backend": ["quant", "os"],
     "engine": ["kv", "plan", "backend", "sample", "text", "model"],
-    "api": ["engine"],
+    "forecast": ["model", "os"],
+    "api": ["engine", "forecast"],
 }
 # Of a module that is not below, single headers may be.
 ALSO = {"backend": {"plan/ir.h", "plan/ops.def"}}

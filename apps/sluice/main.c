@@ -18,6 +18,7 @@ static const struct command {
     {"run", cmd_run, "generate text from a prompt, or chat"},
     {"tokenize", cmd_tokenize, "text to token ids, and back"},
     {"render", cmd_render, "a conversation to a prompt, by a chat template"},
+    {"plan", cmd_plan, "what a model will do on a machine: memory, speed, limits"},
     {"explain", cmd_explain, "the program that a model is compiled to"},
     {"inspect", cmd_inspect, "metadata and tensors of a GGUF file"},
     {"eval", cmd_eval, "logits of a sequence, perplexity of a text"},

@@ -16,13 +16,12 @@ sluice_engine_options sluice_engine_options_default(void) {
         .n_seq = 1,
         .n_row_max = 512,
         .n_logit_max = 8,
-        .kv_k = "f16",
-        .kv_v = "f16",
     };
 }
 
-static sl_status kv_type(sl_type *out, const char *name) {
-    if (!name) name = "f16";
+// The reference rounds nothing that it need not, the KV cache included.
+static sl_status kv_type(sl_type *out, const char *name, const sl_backend *backend) {
+    if (!name) name = backend == &sl_backend_ref ? "f32" : "f16";
     if (sl_type_parse(out, name) && (*out == SL_TYPE_F16 || *out == SL_TYPE_F32)) return SL_OK;
     return SL_FAIL(SL_UNSUPPORTED,
                    "a KV cache of type '%s' is not supported; there are f16 and f32", name);
@@ -43,8 +42,8 @@ static sl_status check_ranges(const sluice_engine_options *o) {
     return SL_OK;
 }
 
-static sl_status resolve(sl_engine_options *out, const sluice_model *model,
-                         const sluice_engine_options *given) {
+sl_status sl_api_engine_options(sl_engine_options *out, const sluice_model *model,
+                                const sluice_engine_options *given) {
     sluice_engine_options o = sluice_engine_options_default();
     SL_TRY(sl_api_options(&o, given, sizeof o, "engine"));
     SL_TRY(check_ranges(&o));
@@ -67,8 +66,8 @@ static sl_status resolve(sl_engine_options *out, const sluice_model *model,
     };
     if (!out->backend)
         return SL_FAIL(SL_UNSUPPORTED, "there is no backend '%s'; there are cpu and ref", backend);
-    SL_TRY(kv_type(&out->type_k, o.kv_k));
-    return kv_type(&out->type_v, o.kv_v);
+    SL_TRY(kv_type(&out->type_k, o.kv_k, out->backend));
+    return kv_type(&out->type_v, o.kv_v, out->backend);
 }
 
 sluice_status sluice_engine_create(sluice_engine **out, const sluice_model *model,
@@ -77,7 +76,7 @@ sluice_status sluice_engine_create(sluice_engine **out, const sluice_model *mode
     *out = NULL;
     API_NEED(model);
     sl_engine_options o;
-    sl_status status = resolve(&o, model, options);
+    sl_status status = sl_api_engine_options(&o, model, options);
     if (status != SL_OK) return api_fail(status);
     sluice_engine *e;
     status = sl_alloc(&e, 1, sizeof *e, "engine");
@@ -162,7 +161,7 @@ sluice_status sluice_explain(const sluice_model *model, const sluice_engine_opti
     *text = NULL;
     API_NEED(model);
     sl_engine_options o;
-    sl_status status = resolve(&o, model, options);
+    sl_status status = sl_api_engine_options(&o, model, options);
     return api_fail(status == SL_OK ? sl_engine_explain(model->model, &o, json, text) : status);
 }
 

@@ -45,4 +45,8 @@ static inline sluice_status api_fail(sl_status status) {
 // in a shorter one.
 sl_status sl_api_options(void *out, const void *given, size_t n_bytes, const char *name);
 
+// Options by name -> options by kind, with defaults filled in. Reads SLUICE_CPU.
+sl_status sl_api_engine_options(sl_engine_options *out, const sluice_model *model,
+                                const sluice_engine_options *given);
+
 #endif

@@ -69,4 +69,12 @@ const sl_plan *sl_engine_plan(const sl_engine *engine, int width);
 sl_status sl_engine_explain(const sl_model *model, const sl_engine_options *options, bool json,
                             char **text);
 
+// What an engine of these options would take, to the byte, without any of it being taken.
+typedef struct sl_engine_estimate {
+    sl_engine_memory memory;
+    uint32_t n_barrier; // of the program for one row
+} sl_engine_estimate;
+sl_status sl_engine_estimate_make(sl_engine_estimate *out, const sl_model *model,
+                                  const sl_engine_options *options);
+
 #endif

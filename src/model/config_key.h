@@ -2,7 +2,7 @@
 //
 // Reading the keys "ARCH.name" of a file with ranges and defaults. Every failure names the whole
 // key. A key that is absent gives the default; `required` functions fail instead. Private to
-// config*.c.
+// config*.c, and used by forecast/geometry.c, which reads the same keys of further architectures.
 #ifndef SL_MODEL_CONFIG_KEY_H
 #define SL_MODEL_CONFIG_KEY_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// All that differs between operating systems, as primitives with pre- and post-conditions. posix.c serves Linux and
-// macOS; the only `#if` of an OS or a processor outside backend/cpu/kernels are in this folder.
+// All that differs between operating systems, as primitives with pre- and post-conditions. posix.c
+// serves Linux and macOS; the only `#if` of an OS or a processor outside backend/cpu/kernels are in
+// this folder.
 #ifndef SL_OS_OS_H
 #define SL_OS_OS_H
 
@@ -11,7 +12,8 @@
 
 #include "base/status.h"
 
-// ---- files -------------------------------------------------------------------------------------------------
+// ---- files
+// -------------------------------------------------------------------------------------------------
 
 // A read-only mapping of a whole regular file. Nothing is read yet.
 typedef struct sl_map {
@@ -19,7 +21,8 @@ typedef struct sl_map {
     size_t n_bytes;
 } sl_map;
 
-// SL_IO with a plain sentence if the path is no readable regular file (a folder, a pipe, a missing file).
+// SL_IO with a plain sentence if the path is no readable regular file (a folder, a pipe, a missing
+// file).
 sl_status sl_map_open(sl_map *out, const char *path);
 void sl_map_close(sl_map *map); // and zeroes it
 
@@ -28,8 +31,8 @@ void sl_map_advise(const sl_map *map, size_t off, size_t n_bytes);
 // Touches each page of [off, off + n_bytes), so that later reads do not fault.
 void sl_map_prefault(const sl_map *map, size_t off, size_t n_bytes);
 
-// Writes a file so that `path` holds either its old content or all of the new: a temporary file beside it, fsync,
-// rename. `cancel` removes the temporary file.
+// Writes a file so that `path` holds either its old content or all of the new: a temporary file
+// beside it, fsync, rename. `cancel` removes the temporary file.
 typedef struct sl_atomic_file {
     FILE *file; // owned; write to it
     char path[4096], temp_path[4096];
@@ -38,18 +41,22 @@ sl_status sl_atomic_file_open(sl_atomic_file *out, const char *path);
 sl_status sl_atomic_file_commit(sl_atomic_file *file);
 void sl_atomic_file_cancel(sl_atomic_file *file); // fine after commit
 
-// ---- memory ------------------------------------------------------------------------------------------------
+// ---- memory
+// ------------------------------------------------------------------------------------------------
 
-// n_bytes of zeroed, page-aligned, private memory, touched, so that later accesses do not fault. Huge pages are asked
-// for when `huge`. SL_NO_MEMORY, before anything is touched, if the machine lacks that much free memory.
+// n_bytes of zeroed, page-aligned, private memory, touched, so that later accesses do not fault.
+// Huge pages are asked for when `huge`. SL_NO_MEMORY, before anything is touched, if the machine
+// lacks that much free memory.
 sl_status sl_pages_alloc(void *out, size_t n_bytes, bool huge, const char *what);
 void sl_pages_free(void *ptr, size_t n_bytes); // NULL is fine
 
-// Locks pages into memory; returns the number of bytes locked, from the start, and raises the soft limit if it may.
+// Locks pages into memory; returns the number of bytes locked, from the start, and raises the soft
+// limit if it may.
 size_t sl_pages_lock(const void *ptr, size_t n_bytes);
 
 size_t sl_page_bytes(void);
-// Physical memory, and what a new process could use now without swapping (0 if unknown), container limits included.
+// Physical memory, and what a new process could use now without swapping (0 if unknown), container
+// limits included.
 size_t sl_memory_total_bytes(void);
 size_t sl_memory_free_bytes(void);
 
@@ -58,18 +65,22 @@ typedef struct sl_faults {
 } sl_faults;
 sl_faults sl_faults_now(void);
 
-// ---- time --------------------------------------------------------------------------------------------------
+// ---- time
+// --------------------------------------------------------------------------------------------------
 
-uint64_t sl_clock_ns(void); // monotonic
+uint64_t sl_clock_ns(void);        // monotonic
+uint64_t sl_clock_thread_ns(void); // processor time of the calling thread
 
-// ---- threads -----------------------------------------------------------------------------------------------
+// ---- threads
+// -----------------------------------------------------------------------------------------------
 
 typedef struct sl_thread sl_thread; // an OS thread
 // Runs run(arg) on a new thread. `name` is cut to 15 bytes.
 sl_status sl_thread_create(sl_thread **out, void (*run)(void *arg), void *arg, const char *name);
 void sl_thread_join(sl_thread *thread); // and frees it; NULL is fine
 
-// Sleeps while *word == expected, until a wake (or spuriously); the caller looks again. The kernel is entered only here.
+// Sleeps while *word == expected, until a wake (or spuriously); the caller looks again. The kernel
+// is entered only here.
 void sl_wait_word(const _Atomic uint32_t *word, uint32_t expected);
 void sl_wake_all(const _Atomic uint32_t *word);
 void sl_thread_yield(void);
@@ -78,22 +89,24 @@ void sl_cpu_relax(void); // the pause instruction of a spin loop
 // Processors this process may run on (affinity and container quota respected), at least 1.
 int sl_cpu_count(void);
 
-// ---- processor ---------------------------------------------------------------------------------------------
+// ---- processor
+// ---------------------------------------------------------------------------------------------
 
 // Feature bits; on x86-64 a bit is set only if the OS saves the registers (xgetbv).
 enum {
-    SL_CPU_AVX2 = 1 << 0,        // AVX2, FMA, F16C, BMI2
-    SL_CPU_AVX512 = 1 << 1,      // AVX-512 F, BW, DQ, VL
+    SL_CPU_AVX2 = 1 << 0,   // AVX2, FMA, F16C, BMI2
+    SL_CPU_AVX512 = 1 << 1, // AVX-512 F, BW, DQ, VL
     SL_CPU_AVX512_VNNI = 1 << 2,
     SL_CPU_AVX512_BF16 = 1 << 3,
     SL_CPU_AMX_INT8 = 1 << 4,
-    SL_CPU_AVX_VNNI = 1 << 5,    // VEX-coded VNNI for 256 bits
+    SL_CPU_AVX_VNNI = 1 << 5, // VEX-coded VNNI for 256 bits
     SL_CPU_NEON = 1 << 8,
     SL_CPU_DOTPROD = 1 << 9,
     SL_CPU_I8MM = 1 << 10,
 };
 uint32_t sl_cpu_features(void);
-// The processor's own name, e.g. "AMD EPYC 9654"; "unknown" if the OS does not tell. Static storage.
+// The processor's own name, e.g. "AMD EPYC 9654"; "unknown" if the OS does not tell. Static
+// storage.
 const char *sl_cpu_name(void);
 
 #endif

@@ -32,6 +32,12 @@ uint64_t sl_clock_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+uint64_t sl_clock_thread_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 // ---- threads ------------------------------------------------------------------------------------
 
 enum { NAME_BYTES = 16 }; // with the NUL; the limit of Linux

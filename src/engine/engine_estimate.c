@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+//
+// What an engine would take, counted without taking it. It follows engine.c step by step;
+// tests/unit/test_engine_estimate.c holds the two together to the byte.
+#include "engine/engine_part.h"
+
+// The engine's own arrays: those of a step, of the block tables, and addresses of weights. All
+// backends compute in memory that the host sees, so there is no copy of the logits.
+static uint64_t other_bytes(const sl_engine_plans *p) {
+    const sl_plan *widest = p->plan[p->n_width - 1];
+    const sl_plan_shape *shape = &widest->shape;
+    const sl_engine *e = NULL; // for sizes of its members only
+    uint64_t n_row = shape->n_row_max, n_seq = shape->n_slot;
+    uint64_t n_blk_seq = (shape->n_ctx - 1) / SL_KV_BLK_LEN + 1;
+    uint64_t n_bytes = sizeof *e + n_seq * (n_blk_seq + 1) * 4 + (uint64_t)shape->n_kv_blk * 8;
+    n_bytes += n_row * (sizeof *e->rows + sizeof *e->token + sizeof *e->pos + sizeof *e->slot);
+    n_bytes += shape->n_logit_max * sizeof *e->logit_row;
+    n_bytes += n_seq * (sizeof *e->n_more + sizeof *e->n_before + sizeof *e->copy);
+    for (int i = 0; i < p->n_width; i++) n_bytes += p->plan[i]->n_weight * sizeof *e->weight[0];
+    return n_bytes;
+}
+
+static void count(sl_engine_estimate *out, const sl_engine_plans *p) {
+    const sl_plan *narrow = p->plan[0];
+    *out = (sl_engine_estimate){
+        .memory = {.kv_bytes = p->kv_bytes,
+                   .workspace_bytes = p->workspace_bytes,
+                   .other_bytes = other_bytes(p)},
+    };
+    for (uint32_t i = 0; i < narrow->n_weight; i++)
+        out->memory.weight_bytes += narrow->weight[i].n_bytes;
+    for (uint32_t i = 0; i < narrow->n_op; i++) out->n_barrier += narrow->op[i].barrier;
+}
+
+sl_status sl_engine_estimate_make(sl_engine_estimate *out, const sl_model *model,
+                                  const sl_engine_options *options) {
+    *out = (sl_engine_estimate){0};
+    const sl_backend *backend = options->backend;
+    sl_device_options device_options = {options->n_thread, options->n_thread_prefill,
+                                        options->cpu_level};
+    sl_device *device = NULL;
+    sl_engine_plans plans = {0};
+    sl_status status;
+    SL_TRY_OUT(backend->probe());
+    SL_TRY_OUT(backend->open(&device, &device_options));
+    SL_TRY_OUT(sl_engine_plans_init(&plans, model, options, device));
+    count(out, &plans);
+out:
+    sl_engine_plans_deinit(&plans);
+    backend->close(device);
+    return status;
+}
