@@ -13,7 +13,7 @@ help:
 	@echo "make clean    remove $(BUILD)/"
 
 build:
-	cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release
+	cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(CMAKE_FLAGS)
 	ninja -C $(BUILD) -j $(JOBS) $(TARGETS)
 
 demo:

@@ -10,7 +10,7 @@ have_command() { command -v "$1" > /dev/null 2>&1; }
 
 install_debian() {
     local wanted=(gcc g++ cmake ninja-build pkg-config libpcre2-dev libutf8proc-dev libjansson-dev libedit-dev python3 python3-pip)
-    if [ "$purpose" = test ]; then wanted+=(clang); fi
+    if [ "$purpose" = test ]; then wanted+=(clang libclang-rt-14-dev); fi # 14 is the clang of Debian 12
     local missing=() package
     for package in "${wanted[@]}"; do
         if [ "$package" = python3 ] && have_command python3; then continue; fi

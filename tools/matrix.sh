@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # matrix.sh BUILD NAME: the tests once more, built or run in another way. Works in BUILD/matrix/NAME.
-#   asan    gcc with ASan and UBSan, assertions on, warnings are errors; the quick tests
-#   clang   clang, warnings are errors; builds everything and runs the unit tests
+#   asan    ASan and UBSan, assertions on; the quick tests, and the program on bad files
+#   clang   clang without assertions; builds everything and runs the unit tests
 #   tsan    ThreadSanitizer; the thread pool
 #   levels  golden logits and the program at each instruction set that this processor has (SLUICE_CPU)
 set -euo pipefail
@@ -13,23 +13,26 @@ name=$2
 dir=$build/matrix/$name
 jobs=$(getconf _NPROCESSORS_ONLN)
 
-configure() { cmake -S "$source_dir" -B "$dir" -G Ninja "$@" > /dev/null; }
+# clang throughout: gcc needs minutes for a kernel with its sanitizers. Warnings are errors.
+configure() {
+    CC=clang CXX=clang++ cmake -S "$source_dir" -B "$dir" -G Ninja -DSLUICE_WERROR=ON -DSLUICE_MATRIX=OFF "$@" > /dev/null
+}
 build_targets() { ninja -C "$dir" -j "$jobs" --quiet "$@"; }
 run_tests() { ctest --test-dir "$dir" -j "$jobs" --output-on-failure "$@"; }
 
 case $name in
 asan)
-    CC=gcc CXX=g++ configure -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1 -DSLUICE_WERROR=ON -DSLUICE_SANITIZE=address,undefined
+    configure -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O1 -Wno-pass-failed" -DSLUICE_SANITIZE=address,undefined
     build_targets
-    run_tests -L '^(unit|kernel|fuzz|fault)$'
+    run_tests -R '^(unit|kernel|fuzz|fault|cli\.files|cli\.options)\.'
     ;;
 clang)
-    CC=clang CXX=clang++ configure -DCMAKE_BUILD_TYPE=Release -DSLUICE_WERROR=ON
+    configure -DCMAKE_BUILD_TYPE=Release
     build_targets
     run_tests -L '^unit$'
     ;;
 tsan)
-    CC=gcc CXX=g++ configure -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1 -DSLUICE_SANITIZE=thread
+    configure -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O1 -Wno-pass-failed" -DSLUICE_SANITIZE=thread
     build_targets test_pool
     run_tests -R '\.test_pool$'
     ;;
