@@ -17,6 +17,8 @@
 #define SHARE_TFLOPS    0.45
 // Threads that spin at a barrier meet within about this.
 #define BARRIER_US      1.0
+// A kernel of a recorded graph costs a GPU about this beside its bytes (facts-anchors section 4).
+#define KERNEL_US       1.3
 
 enum { CHUNK = 512 }; // rows of a prefill step; weights are read once for each
 
