@@ -18,6 +18,7 @@ static const struct command {
     {"run", cmd_run, "generate text from a prompt, or chat"},
     {"tokenize", cmd_tokenize, "text to token ids, and back"},
     {"render", cmd_render, "a conversation to a prompt, by a chat template"},
+    {"bench", cmd_bench, "how fast a model runs here, and what share of the memory's bandwidth that is"},
     {"plan", cmd_plan, "what a model will do on a machine: memory, speed, limits"},
     {"explain", cmd_explain, "the program that a model is compiled to"},
     {"inspect", cmd_inspect, "metadata and tensors of a GGUF file"},
