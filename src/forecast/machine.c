@@ -81,12 +81,12 @@ static sl_status fail_unknown(sl_span name, const char *word) {
     bool taken[SL_COUNT(rows)] = {0};
     size_t n = 0;
     for (int k = 0; k < N_NEAREST; k++) {
-        size_t best = 1, at = SL_COUNT(rows); // one common letter says nothing
+        size_t best = 2, at = SL_COUNT(rows); // one common letter says nothing
         for (size_t i = 0; i < SL_COUNT(rows); i++) {
             char folded[MAX_NAME];
             fold(folded, rows[i].name, strlen(rows[i].name));
             size_t like = taken[i] ? 0 : likeness(folded, word);
-            if (like > best) best = like, at = i;
+            if (like >= best) best = like, at = i; // of equals the later, newer row
         }
         if (at == SL_COUNT(rows)) break;
         taken[at] = true;
