@@ -33,6 +33,7 @@ void test_register(const char *name, test_function *run) {
 void test_set_timeout(int seconds) { timeout_s = seconds; }
 
 bool test_bench(void) { return bench; }
+bool test_quick(void) { return getenv("SLUICE_TEST_QUICK") != NULL; }
 
 void test_failed(const char *file, int line, const char *fmt, ...) {
     if (++n_failures > 20) {

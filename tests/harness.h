@@ -80,6 +80,7 @@ void test_random_bytes(void *out, size_t n_bytes);
 void *test_guarded(size_t n_bytes);
 
 bool test_bench(void); // --bench was given
+bool test_quick(void); // SLUICE_TEST_QUICK is set: the processor is emulated, so smaller shapes will do
 
 // A file of the source tree (path relative to its root) or of the model cache; the cache one skips the test if it
 // isn't there. Borrowed.

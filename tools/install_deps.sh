@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# install_deps.sh build|test: installs the packages that are missing, and only those, with apt (Debian 12) or brew (macOS,
+# install_deps.sh build|test|emulate: installs the packages that are missing, and only those, with apt (Debian 12) or brew (macOS,
 # untested). Says what it does; does nothing, without asking for a password, if nothing is missing.
 set -euo pipefail
 purpose=${1:-build}
@@ -11,6 +11,7 @@ have_command() { command -v "$1" > /dev/null 2>&1; }
 install_debian() {
     local wanted=(gcc g++ cmake ninja-build pkg-config libpcre2-dev libutf8proc-dev libjansson-dev libedit-dev python3 python3-pip)
     if [ "$purpose" = test ]; then wanted+=(clang libclang-rt-14-dev); fi # 14 is the clang of Debian 12
+    if [ "$purpose" = emulate ]; then wanted=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user); fi
     local missing=() package
     for package in "${wanted[@]}"; do
         if [ "$package" = python3 ] && have_command python3; then continue; fi
