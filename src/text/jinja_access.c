@@ -150,13 +150,12 @@ sl_status sl_jinja_own_attr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_val
 
 sl_status sl_jinja_getattr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of,
                            const sl_jinja_text *name) {
+    const sl_jinja_value *item = NULL;
     bool found;
     SL_TRY(sl_jinja_own_attr(run, out, of, name, &found));
     if (found) return SL_OK;
-    const sl_jinja_value *item =
-        of.type == SL_JINJA_DICT
-            ? sl_jinja_dict_text(of.as.dict, sl_span_make(name->data, name->n_bytes))
-            : NULL;
+    if (of.type == SL_JINJA_DICT)
+        SL_TRY(sl_jinja_dict_find(run, &item, of.as.dict, sl_jinja_of_text(name)));
     *out = item ? *item : no_such(of, name);
     return SL_OK;
 }

@@ -75,6 +75,7 @@ static sl_status filter_trim(sl_jinja_call *c, sl_jinja_value *out) {
     SL_TRY(soft_str(c, &s));
     if (c->v[0].type != SL_JINJA_MISSING && c->v[0].type != SL_JINJA_NONE) {
         SL_TRY(sl_jinja_want_text(c->v[0], &set));
+        SL_TRY(sl_jinja_step(c->run, (set.n_bytes / 64 + 1) * (s.as.text->n_bytes / 64 + 1)));
         chars = &set;
     }
     sl_span r = sl_jinja_strip(sl_jinja_span(s), chars, 3);
@@ -155,7 +156,8 @@ static sl_status filter_truncate(sl_jinja_call *c, sl_jinja_value *out) {
         return *out = c->self, SL_OK; // whatever it is
     SL_TRY(sl_jinja_want_text(c->self, &s));
     sl_span kept = sl_span_make(s.data, sl_jinja_offset(c->self.as.text, (size_t)(length - n_end)));
-    size_t space = sl_jinja_truth(c->v[1]) ? SIZE_MAX : sl_jinja_rfind(kept, sl_span_of(" "));
+    size_t space = SIZE_MAX;
+    if (!sl_jinja_truth(c->v[1])) SL_TRY(sl_jinja_rfind(c->run, &space, kept, sl_span_of(" ")));
     if (space != SIZE_MAX) kept.n_bytes = space;
     return sl_jinja_text_join(c->run, out, sl_jinja_text_of(kept), sl_jinja_text_of(end));
 }

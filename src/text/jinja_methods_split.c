@@ -55,19 +55,17 @@ static sl_status split_at(sl_jinja_call *c, sl_jinja_vec *parts, sl_span between
     return push_part(c, parts, rest.data, rest.n_bytes);
 }
 
-// Backwards byte by byte, so that many parts stay linear.
 static sl_status rsplit_at(sl_jinja_call *c, sl_jinja_vec *parts, sl_span between, int64_t max) {
-    sl_span s = sl_jinja_span(c->self);
-    size_t end = s.n_bytes;
-    for (size_t at = end; at >= between.n_bytes && max != 0; at--) {
-        const char *p = s.data + at - between.n_bytes;
-        if (*p != between.data[0] || memcmp(p, between.data, between.n_bytes) != 0) continue;
-        SL_TRY(push_part(c, parts, s.data + at, end - at));
-        end = at - between.n_bytes;
-        at = end + 1;
-        max--;
+    sl_span rest = sl_jinja_span(c->self);
+    while (max-- != 0) {
+        size_t at;
+        SL_TRY(sl_jinja_rfind(c->run, &at, rest, between));
+        if (at == SIZE_MAX) break;
+        size_t end = at + between.n_bytes;
+        SL_TRY(push_part(c, parts, rest.data + end, rest.n_bytes - end));
+        rest.n_bytes = at;
     }
-    return push_part(c, parts, s.data, end);
+    return push_part(c, parts, rest.data, rest.n_bytes);
 }
 
 static sl_status split(sl_jinja_call *c, sl_jinja_value *out, bool from_end) {
@@ -117,7 +115,11 @@ static sl_status partition(sl_jinja_call *c, sl_jinja_value *out, bool from_end)
     sl_span s = sl_jinja_span(c->self), between;
     SL_TRY(sl_jinja_want_text(c->v[0], &between));
     if (between.n_bytes == 0) return SL_FAIL(SL_BAD_INPUT, "partition: the separator is empty");
-    size_t at = from_end ? sl_jinja_rfind(s, between) : sl_jinja_find(s, between);
+    size_t at = SIZE_MAX;
+    if (from_end)
+        SL_TRY(sl_jinja_rfind(c->run, &at, s, between));
+    else
+        at = sl_jinja_find(s, between);
     bool found = at != SIZE_MAX;
     size_t head = found ? at : from_end ? 0 : s.n_bytes, tail = found ? at + between.n_bytes : head;
     sl_jinja_vec parts = {0};

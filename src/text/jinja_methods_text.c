@@ -123,7 +123,8 @@ static sl_status find(sl_jinja_call *c, sl_jinja_value *out, bool last, bool mus
     size_t begin, at = SIZE_MAX;
     SL_TRY(sl_jinja_want_text(c->v[0], &what));
     SL_TRY(window(c, &in, &begin, 1));
-    if (begin != SIZE_MAX) at = last ? sl_jinja_rfind(in, what) : sl_jinja_find(in, what);
+    if (begin != SIZE_MAX && last) SL_TRY(sl_jinja_rfind(c->run, &at, in, what));
+    if (begin != SIZE_MAX && !last) at = sl_jinja_find(in, what);
     if (at == SIZE_MAX && must) return SL_FAIL(SL_BAD_INPUT, "index: the text is not in there");
     *out = sl_jinja_int(at == SIZE_MAX ? -1 : (int64_t)(begin + sl_jinja_count_chars(in.data, at)));
     return SL_OK;

@@ -17,16 +17,17 @@ size_t sl_jinja_find(sl_span hay, sl_span needle) {
     return at ? (size_t)(at - hay.data) : SIZE_MAX;
 }
 
-size_t sl_jinja_rfind(sl_span hay, sl_span needle) {
-    if (needle.n_bytes == 0) return hay.n_bytes;
-    size_t last = SIZE_MAX;
-    for (size_t at = 0; at < hay.n_bytes;) { // forward, so that it stays linear
-        size_t found = sl_jinja_find(sl_span_make(hay.data + at, hay.n_bytes - at), needle);
-        if (found == SIZE_MAX) break;
-        last = at + found;
-        at = last + 1;
+sl_status sl_jinja_rfind(sl_jinja_run *run, size_t *out, sl_span hay, sl_span needle) {
+    size_t n = needle.n_bytes;
+    *out = SIZE_MAX;
+    if (n == 0) return *out = hay.n_bytes, SL_OK;
+    for (size_t end = hay.n_bytes; end >= n; end--) {
+        const char *at = hay.data + end - n;
+        if (at[0] != needle.data[0] || at[n - 1] != needle.data[n - 1]) continue;
+        SL_TRY(sl_jinja_step(run, n / 64)); // long needles may nearly fit at every place
+        if (memcmp(at, needle.data, n) == 0) return *out = end - n, SL_OK;
     }
-    return last;
+    return SL_OK;
 }
 
 size_t sl_jinja_offset(const sl_jinja_text *text, size_t at) {

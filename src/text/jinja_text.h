@@ -7,10 +7,10 @@
 
 #include "text/jinja_value.h"
 
-// Byte offset of the first `needle` in `hay`, SIZE_MAX if there is none; the last one for rfind.
-// Linear time.
+// Byte offset of the first `needle` in `hay`, SIZE_MAX if there is none; in linear time. The last one
+// for rfind, which may take longer and is charged for it.
 size_t sl_jinja_find(sl_span hay, sl_span needle);
-size_t sl_jinja_rfind(sl_span hay, sl_span needle);
+sl_status sl_jinja_rfind(sl_jinja_run *run, size_t *out, sl_span hay, sl_span needle);
 
 // Byte offset of character `at`, which is at most the length.
 size_t sl_jinja_offset(const sl_jinja_text *text, size_t at);

@@ -191,6 +191,10 @@ TEST(runaways_are_stopped) {
         "%}",
         "{% set s = 'é' * 1000000 %}{% for a in range(100000) %}{% set x = s[500000] %}{% endfor "
         "%}",
+        "{{ ('a' * 1000000).rfind('a' * 250000 ~ 'b' ~ 'a' * 250000) }}",
+        "{{ ('a' * 1000000).rsplit('a' * 250000 ~ 'b' ~ 'a' * 250000) }}",
+        "{{ ('a' * 1000000).rpartition('a' * 250000 ~ 'b' ~ 'a' * 250000) }}",
+        "{{ ('a' * 500000)|trim('b' * 500000) }}",
     };
     for (size_t i = 0; i < SL_COUNT(sources); i++) must_fail(sources[i], plain, "");
 }
@@ -219,6 +223,15 @@ TEST(building_a_text_piece_by_piece_is_cheap) {
     must_render(
         "{% set a = 'x' ~ 'y' %}{% set b = a ~ '1' %}{% set c = a ~ '2' %}{{ a }}{{ b }}{{ c }}",
         plain, "xyxy1xy2");
+}
+
+TEST(searching_long_texts_is_cheap) {
+    must_render(
+        "{% set s = 'ab ' * 300000 %}{{ s.rfind('b') }} {{ s.find('c') }} {{ s.count('ab') }} "
+        "{{ s.split(' ', 5)|length }} {{ s.rsplit('b', 2)|length }} {{ s.rstrip()|length }} "
+        "{{ 'c' in s }}",
+        plain, "899998 -1 300000 6 3 899999 False");
+    must_render("{{ ('a' * 300000).find('a' * 150000 ~ 'b') }}", plain, "-1");
 }
 
 TEST(bad_conversations_are_refused) {
