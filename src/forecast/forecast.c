@@ -86,7 +86,10 @@ static sl_status sum_memory(sl_forecast *f) {
     f->state_bytes = kv.state_bytes;
     f->workspace_bytes = e->runs ? e->workspace_bytes : 0;
     f->other_bytes = e->runs ? e->other_bytes : 0;
-    f->need_bytes = (double)f->weight_bytes + (double)f->kv_bytes + (double)f->state_bytes +
+    f->copy_bytes = e->runs ? e->copy_bytes : 0;
+    double kept_bytes =
+        f->copy_bytes ? (double)(f->copy_bytes + e->file_bytes) : (double)f->weight_bytes;
+    f->need_bytes = kept_bytes + (double)f->kv_bytes + (double)f->state_bytes +
                     (double)f->workspace_bytes + (double)f->other_bytes;
     // Windows are full long before a context is cut, so each position less frees position_bytes.
     double each = exact ? (double)f->kv_bytes / f->n_ctx : (double)kv.position_bytes;

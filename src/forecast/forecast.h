@@ -17,6 +17,8 @@ typedef struct sl_forecast_engine {
     bool has_type; // and a cache of the type that is asked for: then kv_bytes is its own
     char why[256]; // if it does not run it
     uint64_t weight_bytes, kv_bytes, workspace_bytes, other_bytes;
+    uint64_t copy_bytes,
+        file_bytes;     // copies of weights; what is still read from the file beside them
     uint32_t n_barrier; // of a decode step
 } sl_forecast_engine;
 
@@ -53,7 +55,9 @@ typedef struct sl_forecast {
     sl_rate device_rate, host_rate;
 
     uint64_t weight_bytes, kv_bytes, state_bytes, workspace_bytes,
-        other_bytes;                 // the last two 0 if the engine does not run it
+        other_bytes;     // the last two 0 if the engine does not run it
+    uint64_t copy_bytes; // weights repacked by the engine; their part of the file need not stay in
+                         // memory
     double need_bytes, usable_bytes; // usable: 0 if not known
     uint32_t n_ctx_fit; // the largest context that fits; 0: none does, or the memory is not known
     sl_kv_sizes kv[SL_FORECAST_KV_TYPES];

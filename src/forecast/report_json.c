@@ -87,6 +87,7 @@ static void put_memory(const sl_forecast *f, sl_buf *out) {
     sl_buf_printf(
         out, "\n\"memory\": {\"weight_bytes\": %llu, \"kv_bytes\": %llu, \"state_bytes\": %llu, ",
         (ull)f->weight_bytes, (ull)f->kv_bytes, (ull)f->state_bytes);
+    sl_buf_printf(out, "\"copy_bytes\": %llu, ", (ull)f->copy_bytes);
     put_known(out, "workspace_bytes", (double)f->workspace_bytes);
     put_known(out, "other_bytes", (double)f->other_bytes);
     put_known(out, "n_ctx_fit", f->n_ctx_fit);

@@ -64,7 +64,13 @@ static void print_memory(const sl_forecast *f, sl_buf *out) {
     const sl_kv_sizes *kv = &f->kv[0];
     bool keeps_more = f->engine.runs && f->engine.has_type && kv->window_bytes > 0;
     sl_buf_text(out, "\nmemory\n");
-    print_bytes(out, "weights", f->weight_bytes, f->this_machine ? "mapped file" : "");
+    const char *where = f->copy_bytes     ? "mapped file; what is copied need not stay in memory"
+                        : f->this_machine ? "mapped file"
+                                          : "";
+    print_bytes(out, "weights", f->weight_bytes, where);
+    if (f->copy_bytes)
+        print_bytes(out, "repacked", f->copy_bytes,
+                    "copies of weights in the order of the kernels");
     print_bytes(out, "KV cache", f->kv_bytes,
                 keeps_more ? "(the engine keeps all positions in window layers too)" : "");
     if (f->state_bytes) print_bytes(out, "states", f->state_bytes, "recurrent layers, float32");
@@ -72,7 +78,7 @@ static void print_memory(const sl_forecast *f, sl_buf *out) {
         print_bytes(out, "workspace", f->workspace_bytes, f->this_machine ? "" : "as on a CPU");
         print_bytes(out, "other", f->other_bytes, "");
     }
-    print_bytes(out, "sum", (uint64_t)f->need_bytes, "");
+    print_bytes(out, "needed", (uint64_t)f->need_bytes, "");
     print_fit(f, out);
 }
 
