@@ -68,7 +68,7 @@ void chart_depth(page *p, const bench *b) {
         most = fmax(most, fmax(run, limit));
     }
     frame f = {WIDTH, HEIGHT, axis_from_zero(b->decode[b->n_decode - 1].depth, LEFT, RIGHT),
-               axis_from_zero(most, BOTTOM, TOP)};
+               axis_from_zero(most * 1.1, BOTTOM, TOP)};
     frame_begin(p, &f, "Decode speed by depth of the context", "depth, tokens", "decode, tok/s");
     for (int limit = 1; limit >= 0; limit--) {
         page_markup(p, "<path class=\"line %s\" d=\"", limit ? "roof" : "one");
@@ -79,8 +79,10 @@ void chart_depth(page *p, const bench *b) {
         }
         page_markup(p, "\"/>\n");
     }
-    double y_limit = axis_place(&f.y, limit_tok_s(b, &b->decode[b->n_decode - 1]));
-    add_label(p, RIGHT, y_limit - 7, "end", "what the memory allows");
+    // Deeper is slower, so the line falls away from a label at its beginning.
+    double y_limit = axis_place(&f.y, limit_tok_s(b, &b->decode[0]));
+    add_label(p, axis_place(&f.x, b->decode[0].depth) + 4, y_limit - 8, "start",
+              "what the memory allows");
     for (size_t i = 0; i < b->n_decode; i++) {
         const bench_decode *d = &b->decode[i];
         summary s = series_summarize(&d->tok_s);
@@ -215,8 +217,8 @@ void chart_roofline(page *p, const bench *b) {
         double x = axis_place(&f.x, at.intensity), y = axis_place(&f.y, at.gop_s);
         snprintf(tip, sizeof tip, "prefill of %d: %.1f Gop/s", (int)b->prefill[i].n, at.gop_s);
         add_dot(p, "two", x, y, tip);
-        snprintf(words, sizeof words, "prefill %d", (int)b->prefill[i].n);
-        add_label(p, x, y + 18, x > RIGHT - 40 ? "end" : "middle", words);
+        snprintf(words, sizeof words, "%s%d", i ? "" : "prefill ", (int)b->prefill[i].n);
+        add_label(p, x, y + 18, "middle", words);
     }
     for (size_t i = 0; i < b->n_decode; i++) {
         const bench_decode *d = &b->decode[i];

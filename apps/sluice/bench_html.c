@@ -32,7 +32,9 @@ static const char style[] =
     "th,td{text-align:right;padding:6px 10px;border-bottom:1px solid var(--rule)}"
     "th{color:var(--soft);font-weight:500}tr:last-child td{border-bottom:0}"
     "th:first-child,td:first-child{padding-left:0}th:last-child,td:last-child{padding-right:0}"
-    "h2+.scroll{margin-top:-6px}section .scroll+h2{margin-top:22px}\n"
+    ".small{width:auto}.cols{display:flex;flex-wrap:wrap;gap:22px "
+    "64px;margin-top:22px}svg+svg{margin-top:16px}.note{margin-top:10px;"
+    "font-size:13px}h2+.scroll{margin-top:-6px}\n"
     "svg{display:block;width:100%;height:auto;overflow:visible}svg text{font-size:12.5px;"
     "fill:var(--soft)}svg .label{fill:var(--ink)}svg .title{font-size:12.5px}\n"
     ".grid{stroke:var(--rule)}.axis{stroke:var(--soft);stroke-opacity:.6}.line{fill:none;"
@@ -102,6 +104,11 @@ static void add_charts(page *p, const bench *b) {
     if (b->n_decode || b->n_prefill) {
         page_markup(p, "<section><h2>Roofline</h2>\n");
         chart_roofline(p, b);
+        page_markup(p,
+                    "<p class=\"soft note\">On the grey line a step takes as long as reading what "
+                    "it needs from memory. Above it, that was still in the processor's caches. "
+                    "The dashed line is the best of this run, not what the processor can "
+                    "do.</p>\n");
         page_markup(p, "</section>\n");
     }
 }
@@ -110,7 +117,8 @@ static void add_charts(page *p, const bench *b) {
 
 static void add_prefill_table(page *p, const bench *b) {
     if (!b->n_prefill) return;
-    page_markup(p, "<h2>Prefill</h2><div class=\"scroll\"><table><tr><th>tokens<th>tok/s<th>spread"
+    page_markup(p, "<div><h2>Prefill</h2><div class=\"scroll\"><table "
+                   "class=\"small\"><tr><th>tokens<th>tok/s<th>spread"
                    "<th>TTFT ms</tr>\n");
     for (size_t i = 0; i < b->n_prefill; i++) {
         const bench_prefill *q = &b->prefill[i];
@@ -118,7 +126,7 @@ static void add_prefill_table(page *p, const bench *b) {
         page_markup(p, "<tr><td>%d<td>%.1f<td>%.0f %%<td>%.1f</tr>\n", (int)q->n, s.p50,
                     s.spread * 100, series_summarize(&q->ttft).p50);
     }
-    page_markup(p, "</table></div>\n");
+    page_markup(p, "</table></div></div>\n");
 }
 
 static void add_decode_table(page *p, const bench *b) {
@@ -147,7 +155,8 @@ static void add_decode_table(page *p, const bench *b) {
 
 static void add_rows_table(page *p, const bench *b) {
     if (!b->n_rows) return;
-    page_markup(p, "<h2>Several rows a step</h2><div class=\"scroll\"><table><tr><th>rows<th>ms a "
+    page_markup(p, "<div><h2>Several rows a step</h2><div class=\"scroll\"><table "
+                   "class=\"small\"><tr><th>rows<th>ms a "
                    "step<th>spread<th>ratio<th>tok/s</tr>\n");
     for (size_t i = 0; i < b->n_rows; i++) {
         const bench_rows *r = &b->rows[i];
@@ -156,27 +165,29 @@ static void add_rows_table(page *p, const bench *b) {
                     s.spread * 100, s.p50 / series_summarize(&b->rows[0].step).p50,
                     r->n * 1e3 / s.p50);
     }
-    page_markup(p, "</table></div>\n");
+    page_markup(p, "</table></div></div>\n");
 }
 
 static void add_read_table(page *p, const bench *b) {
-    page_markup(p, "<h2>Memory, read only</h2><div class=\"scroll\"><table><tr><th>threads<th>GB/s"
+    page_markup(p, "<div><h2>Memory, read only</h2><div class=\"scroll\"><table "
+                   "class=\"small\"><tr><th>threads<th>GB/s"
                    "<th>spread<th>readings</tr>\n");
     for (size_t i = 0; i < b->n_read; i++) {
         summary s = series_summarize(&b->read[i].gb_s);
         page_markup(p, "<tr><td>%d<td>%.1f<td>%.0f %%<td>%zu</tr>\n", (int)b->read[i].n_thread,
                     s.p50, s.spread * 100, s.n);
     }
-    page_markup(p, "</table></div>\n");
+    page_markup(p, "</table></div></div>\n");
 }
 
 static void add_tables(page *p, const bench *b) {
     page_markup(p, "<section class=\"wide\">\n");
     add_decode_table(p, b);
+    page_markup(p, "<div class=\"cols\">\n");
     add_prefill_table(p, b);
     add_rows_table(p, b);
     add_read_table(p, b);
-    page_markup(p, "</section></div>\n");
+    page_markup(p, "</div></section></div>\n");
 }
 
 // ---- the whole ----------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import os, pathlib, subprocess, tempfile, unittest
 from cli import SLUICE, TINY, Case, limit, sluice
 
 MODEL = TINY / "llama-linear-spm.gguf"
-COMMANDS = ("run", "tokenize", "render", "explain", "inspect", "eval")
+COMMANDS = ("run", "bench", "tokenize", "render", "explain", "inspect", "eval")
 
 
 class Help(Case):
