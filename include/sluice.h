@@ -127,6 +127,13 @@ sluice_status sluice_render(const sluice_model *model, const char *template_text
 
 typedef struct sluice_engine sluice_engine;
 
+/* Copies of the weights in the order of the kernels: faster, for as much memory again. */
+typedef enum sluice_repack {
+    SLUICE_REPACK_AUTO = 0, /* if the copies fit into free memory beside everything else */
+    SLUICE_REPACK_ON,
+    SLUICE_REPACK_OFF       /* weights are read where the file is mapped */
+} sluice_repack;
+
 typedef struct sluice_engine_options {
     size_t size;
     const char *backend;       /* "cpu" (default), "ref" */
@@ -137,6 +144,7 @@ typedef struct sluice_engine_options {
     int32_t n_thread;          /* decode; 0 = all processors */
     int32_t n_thread_prefill;  /* 0 = n_thread */
     const char *kv_k, *kv_v;   /* "f16" or "f32"; NULL = f16, on "ref" f32 */
+    sluice_repack repack;      /* default SLUICE_REPACK_AUTO */
     bool wire;                 /* lock weights and workspace into memory as far as the system allows */
     sluice_progress *progress; /* of reading weights in; may be NULL */
     void *user;
@@ -146,6 +154,7 @@ typedef struct sluice_engine_info {
     char device[96];
     int32_t n_ctx, n_seq, n_row_max, n_logit_max, n_thread, n_thread_prefill;
     uint64_t weight_bytes, kv_bytes, workspace_bytes, other_bytes; /* taken at start */
+    uint64_t copy_bytes;                    /* repacked weights; then weight_bytes of the file need not stay in memory */
     uint64_t wired_bytes;                   /* locked, if asked for */
     uint64_t token_bytes;                   /* read from memory for one decoded token, without the KV cache */
     uint64_t kv_position_bytes;             /* KV cache bytes of one position */
@@ -209,6 +218,7 @@ typedef struct sluice_plan_options {
     const char *device;        /* "rtx 5090", "m4 max 64gb", "gddr7 32gbps x256", "h200 + ddr5-5600x8"; NULL = this machine */
     const char *cache_path;    /* JSON file that remembers measured bandwidths; NULL = measure each time */
     int32_t n_thread;          /* of this machine; 0 = all processors */
+    sluice_repack repack;      /* as for an engine; on a named device off */
 } sluice_plan_options;
 
 sluice_plan_options sluice_plan_options_default(void);

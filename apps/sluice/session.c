@@ -4,6 +4,7 @@
 #include "session.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "progress.h"
 
@@ -15,7 +16,7 @@ const option session_model_options[2] = {
      "read all weights first and refuse NaN and infinities"},
 };
 
-const option session_engine_options[7] = {
+const option session_engine_options[8] = {
     {0, "backend", OPTION_CHOICE, AT(backend), "cpu|ref", 0, 0,
      "what computes (cpu; ref is the slow definition)"},
     {0, "ctx", OPTION_INT, AT(n_ctx), "N", 0, INT32_MAX,
@@ -26,6 +27,8 @@ const option session_engine_options[7] = {
      "threads in prefill (0: as --threads)"},
     {0, "chunk", OPTION_INT, AT(n_chunk), "N", 0, 65536, "tokens of a prefill step (0: 512)"},
     {0, "kv", OPTION_CHOICE, AT(kv), "f16|f32", 0, 0, "type of the KV cache (f16; on ref f32)"},
+    {0, "repack", OPTION_CHOICE, AT(repack), "auto|on|off", 0, 0,
+     "copy weights into the order of the kernels (auto: if memory is free)"},
     {0, "wire", OPTION_FLAG, AT(wire), NULL, 0, 0, "lock weights and workspace into memory"},
 };
 
@@ -57,6 +60,10 @@ sluice_engine_options session_get_engine_options(const session_options *options)
     if (options->n_thread_prefill) e.n_thread_prefill = options->n_thread_prefill;
     if (options->n_chunk) e.n_row_max = options->n_chunk;
     if (options->kv) e.kv_k = e.kv_v = options->kv;
+    if (options->repack)
+        e.repack = strcmp(options->repack, "on") == 0    ? SLUICE_REPACK_ON
+                   : strcmp(options->repack, "off") == 0 ? SLUICE_REPACK_OFF
+                                                         : SLUICE_REPACK_AUTO;
     e.wire = options->wire;
     return e;
 }

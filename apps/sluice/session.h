@@ -8,14 +8,14 @@
 #include "options.h"
 
 typedef struct session_options {
-    const char *pre, *backend, *kv;
+    const char *pre, *backend, *kv, *repack;
     int32_t n_ctx, n_thread, n_thread_prefill, n_chunk;
     bool check, wire;
 } session_options;
 
 extern const option
     session_model_options[2]; // groups for a command's table; fields of session_options
-extern const option session_engine_options[7];
+extern const option session_engine_options[8];
 
 typedef struct session {
     sluice_model *model;

@@ -39,6 +39,8 @@ static sl_status check_ranges(const sluice_engine_options *o) {
         o->n_thread_prefill > MAX_THREADS)
         return SL_FAIL(SL_BAD_ARG, "threads are %d and %d; 0 .. %d are possible", o->n_thread,
                        o->n_thread_prefill, MAX_THREADS);
+    if ((unsigned)o->repack > SLUICE_REPACK_OFF)
+        return SL_FAIL(SL_BAD_ARG, "repack is %d; see enum sluice_repack", (int)o->repack);
     return SL_OK;
 }
 
@@ -60,6 +62,7 @@ sl_status sl_api_engine_options(sl_engine_options *out, const sluice_model *mode
         .n_logit_max = (uint32_t)o.n_logit_max,
         .n_thread = o.n_thread,
         .n_thread_prefill = o.n_thread_prefill ? o.n_thread_prefill : o.n_thread,
+        .repack = (sl_repack_choice)o.repack,
         .wire = o.wire,
         .progress = o.progress,
         .user = o.user,
@@ -120,6 +123,7 @@ sluice_status sluice_engine_get_info(const sluice_engine *engine, sluice_engine_
         .n_thread = device.n_thread,
         .n_thread_prefill = device.n_thread_prefill,
         .weight_bytes = memory.weight_bytes,
+        .copy_bytes = memory.copy_bytes,
         .kv_bytes = memory.kv_bytes,
         .workspace_bytes = memory.workspace_bytes,
         .other_bytes = memory.other_bytes,

@@ -15,12 +15,15 @@ typedef struct sl_program sl_program; // a compiled plan, bound to its memory
 typedef struct sl_device_options {
     int n_thread;         // decode (steps of up to 8 rows); 0 = chosen by the backend
     int n_thread_prefill; // wider steps; 0 = chosen by the backend
+    bool repack;          // may keep own copies of weights in a faster order (plan->copy_bytes)
+    bool wire;            // locks such copies into memory, as far as the system allows
     const char *level;    // narrows the instruction set ("generic", "avx2", "avx512"); NULL = the best there is
 } sl_device_options;
 
 typedef struct sl_device_info {
     char name[96];        // "AMD EPYC ..., avx512"
     int n_thread, n_thread_prefill; // 0 where it means nothing
+    uint64_t wired_bytes; // of the copies of weights
 } sl_device_info;
 
 // Memory of a device. `host` is its address for the CPU, or NULL if the CPU cannot see it.
@@ -35,6 +38,8 @@ typedef struct sl_program_memory {
     const void *const *weight;      // (n_weight) host addresses, borrowed, alive as long as the program
     const sl_device_buf *workspace; // at least plan->workspace_bytes
     const sl_device_buf *kv;        // at least plan->kv_bytes
+    int (*progress)(void *user, uint64_t n, uint64_t total); // of copying weights, in bytes; may be NULL; non-zero stops
+    void *user;
 } sl_program_memory;
 
 typedef struct sl_backend {
@@ -53,9 +58,8 @@ typedef struct sl_backend {
     sl_status (*buf_copy)(sl_device *device, sl_device_buf *dst, size_t dst_off, const sl_device_buf *src, size_t src_off, size_t n_bytes);
     sl_status (*buf_read)(sl_device *device, void *out, const sl_device_buf *src, size_t src_off, size_t n_bytes);
 
-    // Called by layout for each op: scratch bytes that op needs, or SL_UNSUPPORTED naming op and type. `device` is an
-    // sl_device.
-    sl_status (*supports)(void *device, const sl_plan *plan, const sl_op *op, uint64_t *scratch_bytes);
+    // Called by layout for each op: what it needs, or SL_UNSUPPORTED naming op and type. `device` is an sl_device.
+    sl_status (*supports)(void *device, const sl_plan *plan, const sl_op *op, sl_op_need *need);
     // `plan` and the memory must outlive the program.
     sl_status (*compile)(sl_device *device, sl_program **out, const sl_plan *plan, const sl_program_memory *memory);
     void (*program_destroy)(sl_program *program); // NULL is fine

@@ -18,13 +18,6 @@ static sl_status take(sl_engine *e, void *out, size_t n, size_t elem_bytes) {
     return SL_OK;
 }
 
-static sl_status open_device(sl_engine *e, const sl_engine_options *o) {
-    SL_TRY(o->backend->probe());
-    sl_device_options options = {
-        .n_thread = o->n_thread, .n_thread_prefill = o->n_thread_prefill, .level = o->cpu_level};
-    return o->backend->open(&e->device, &options);
-}
-
 static sl_status take_memory(sl_engine *e, const sl_plan_shape *shape) {
     e->n_row_max = shape->n_row_max, e->n_logit_max = shape->n_logit_max;
     size_t n_row = shape->n_row_max, n_seq = shape->n_slot;
@@ -69,12 +62,37 @@ static sl_status bind_weights(sl_engine *e, const sl_plan *plan, const sl_gguf *
     return SL_OK;
 }
 
-static sl_status compile(sl_engine *e, const sl_gguf *gguf) {
+static sl_status compile(sl_engine *e, const sl_gguf *gguf, const sl_engine_options *o) {
     for (int i = 0; i < e->plans.n_width; i++) {
         SL_TRY(bind_weights(e, e->plans.plan[i], gguf, &e->weight[i]));
-        sl_program_memory memory = {
-            .weight = e->weight[i], .workspace = &e->workspace, .kv = &e->kv_buf};
+        sl_program_memory memory = {.weight = e->weight[i],
+                                    .workspace = &e->workspace,
+                                    .kv = &e->kv_buf,
+                                    .progress = o->progress,
+                                    .user = o->user};
         SL_TRY(e->backend->compile(e->device, &e->program[i], e->plans.plan[i], &memory));
+    }
+    return SL_OK;
+}
+
+// Of the file only what is read from it stays in memory: not the weights that the backend has copied.
+static sl_status settle_file(const sl_engine *e, const sl_gguf *gguf, const sl_engine_options *o) {
+    const sl_plan *plan = e->plans.plan[0];
+    uint64_t n_done = 0, total = 0;
+    for (uint32_t i = 0; i < plan->n_weight; i++)
+        if (plan->weight[i].in_place) total += plan->weight[i].n_bytes;
+    sl_gguf_header_prefault(gguf);
+    for (uint32_t i = 0; i < plan->n_weight; i++) {
+        const sl_plan_weight *w = &plan->weight[i];
+        const sl_gguf_tensor *tensor = sl_gguf_tensor_at(gguf, w->source);
+        if (!w->in_place) {
+            sl_gguf_tensor_release(gguf, tensor);
+            continue;
+        }
+        sl_gguf_tensor_prefault(gguf, tensor);
+        n_done += w->n_bytes;
+        if (o->progress && o->progress(o->user, n_done, total))
+            return SL_FAIL(SL_CANCELLED, "loading was stopped");
     }
     return SL_OK;
 }
@@ -82,9 +100,12 @@ static sl_status compile(sl_engine *e, const sl_gguf *gguf) {
 // As far as the system allows; what it did is in memory.wired_bytes.
 static void wire(sl_engine *e) {
     const sl_plan *plan = e->plans.plan[0];
-    uint64_t n_bytes = 0;
+    sl_device_info info;
+    e->backend->info(e->device, &info);
+    uint64_t n_bytes = info.wired_bytes;
     for (uint32_t i = 0; i < plan->n_weight; i++)
-        n_bytes += sl_pages_lock(e->weight[0][i], plan->weight[i].n_bytes);
+        if (plan->weight[i].in_place)
+            n_bytes += sl_pages_lock(e->weight[0][i], plan->weight[i].n_bytes);
     if (e->kv_buf.host) n_bytes += sl_pages_lock(e->kv_buf.host, e->kv_buf.n_bytes);
     if (e->workspace.host) n_bytes += sl_pages_lock(e->workspace.host, e->workspace.n_bytes);
     e->memory.wired_bytes = n_bytes;
@@ -92,16 +113,16 @@ static void wire(sl_engine *e) {
 
 static sl_status create(sl_engine *e, const sl_model *model, const sl_engine_options *o) {
     e->backend = o->backend;
-    SL_TRY(open_device(e, o));
-    SL_TRY(sl_engine_plans_init(&e->plans, model, o, e->device));
+    SL_TRY(sl_engine_plans_open(&e->plans, &e->device, model, o));
     SL_TRY(sl_engine_plans_fit(&e->plans, o));
     const sl_plan *widest = e->plans.plan[e->plans.n_width - 1];
     e->n_vocab = widest->n_vocab;
     for (uint32_t i = 0; i < widest->n_weight; i++)
         e->memory.weight_bytes += widest->weight[i].n_bytes;
+    e->memory.copy_bytes = e->plans.copy_bytes;
     SL_TRY(take_memory(e, &widest->shape));
-    SL_TRY(compile(e, model->gguf));
-    SL_TRY(sl_gguf_prefault(model->gguf, o->progress, o->user));
+    SL_TRY(compile(e, model->gguf, o));
+    SL_TRY(settle_file(e, model->gguf, o));
     if (o->wire) wire(e);
     return SL_OK;
 }

@@ -14,6 +14,9 @@
 
 enum { SL_N_WIDTH = 3 }; // width classes
 
+// May the backend keep own copies of weights in a faster order? AUTO: if they fit beside everything else.
+typedef enum sl_repack_choice { SL_REPACK_AUTO, SL_REPACK_ON, SL_REPACK_OFF } sl_repack_choice;
+
 typedef struct sl_engine_options {
     const sl_backend *backend;
     const char *cpu_level; // or NULL
@@ -21,6 +24,7 @@ typedef struct sl_engine_options {
     uint32_t n_ctx, n_seq, n_row_max, n_logit_max;
     int n_thread, n_thread_prefill;
     sl_type type_k, type_v;
+    sl_repack_choice repack;
     bool wire;
     int (*progress)(void *user, uint64_t n, uint64_t total);
     void *user;
@@ -32,6 +36,7 @@ typedef struct sl_row {
 } sl_row;
 
 typedef struct sl_engine_memory {
+    uint64_t copy_bytes; // the backend's own copies of weights
     uint64_t weight_bytes, kv_bytes, workspace_bytes, other_bytes, wired_bytes;
 } sl_engine_memory;
 
@@ -72,7 +77,8 @@ sl_status sl_engine_explain(const sl_model *model, const sl_engine_options *opti
 // What an engine of these options would take, to the byte, without any of it being taken.
 typedef struct sl_engine_estimate {
     sl_engine_memory memory;
-    uint32_t n_barrier; // of the program for one row
+    uint64_t file_bytes; // of the weights that are read from the file, not from copies
+    uint32_t n_barrier;  // of the program for one row
 } sl_engine_estimate;
 sl_status sl_engine_estimate_make(sl_engine_estimate *out, const sl_model *model,
                                   const sl_engine_options *options);

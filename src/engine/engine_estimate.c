@@ -24,11 +24,15 @@ static void count(sl_engine_estimate *out, const sl_engine_plans *p) {
     const sl_plan *narrow = p->plan[0];
     *out = (sl_engine_estimate){
         .memory = {.kv_bytes = p->kv_bytes,
+                   .copy_bytes = p->copy_bytes,
                    .workspace_bytes = p->workspace_bytes,
                    .other_bytes = other_bytes(p)},
     };
-    for (uint32_t i = 0; i < narrow->n_weight; i++)
-        out->memory.weight_bytes += narrow->weight[i].n_bytes;
+    for (uint32_t i = 0; i < narrow->n_weight; i++) {
+        const sl_plan_weight *w = &narrow->weight[i];
+        out->memory.weight_bytes += w->n_bytes;
+        if (w->in_place) out->file_bytes += w->n_bytes;
+    }
     for (uint32_t i = 0; i < narrow->n_op; i++) out->n_barrier += narrow->op[i].barrier;
 }
 
@@ -36,14 +40,10 @@ sl_status sl_engine_estimate_make(sl_engine_estimate *out, const sl_model *model
                                   const sl_engine_options *options) {
     *out = (sl_engine_estimate){0};
     const sl_backend *backend = options->backend;
-    sl_device_options device_options = {options->n_thread, options->n_thread_prefill,
-                                        options->cpu_level};
     sl_device *device = NULL;
     sl_engine_plans plans = {0};
     sl_status status;
-    SL_TRY_OUT(backend->probe());
-    SL_TRY_OUT(backend->open(&device, &device_options));
-    SL_TRY_OUT(sl_engine_plans_init(&plans, model, options, device));
+    SL_TRY_OUT(sl_engine_plans_open(&plans, &device, model, options));
     count(out, &plans);
 out:
     sl_engine_plans_deinit(&plans);

@@ -22,6 +22,9 @@ static void explain_text(const sl_engine_plans *p, const sl_device_info *device,
     sl_buf_printf(out, "device      %s\n", device->name);
     sl_buf_printf(out, "weights     %10.1f MiB, mapped file\n",
                   (double)weight_bytes(p->plan[0]) / mib);
+    if (p->copy_bytes)
+        sl_buf_printf(out, "repacked    %10.1f MiB, copies of weights in the order of the kernels\n",
+                      (double)p->copy_bytes / mib);
     sl_buf_printf(out, "KV cache    %10.1f MiB, %u x %u positions, K %s, V %s\n",
                   (double)p->kv_bytes / mib, shape->n_slot, shape->n_ctx,
                   sl_type_name((sl_type)shape->type_k), sl_type_name((sl_type)shape->type_v));
@@ -44,9 +47,9 @@ static void explain_json(const sl_engine_plans *p, const sl_device_info *device,
     sl_buf_json(out, sl_span_of(device->name));
     sl_buf_printf(out,
                   ", \"memory\": {\"weight_bytes\": %llu, \"kv_bytes\": %llu, \"workspace_bytes\": "
-                  "%llu}, \"programs\": [",
+                  "%llu, \"copy_bytes\": %llu}, \"programs\": [",
                   (unsigned long long)weight_bytes(p->plan[0]), (unsigned long long)p->kv_bytes,
-                  (unsigned long long)p->workspace_bytes);
+                  (unsigned long long)p->workspace_bytes, (unsigned long long)p->copy_bytes);
     for (int i = 0; i < p->n_width; i++) {
         if (i) sl_buf_text(out, ", ");
         sl_plan_explain_json(p->plan[i], out);
@@ -58,15 +61,11 @@ sl_status sl_engine_explain(const sl_model *model, const sl_engine_options *opti
                             char **text) {
     *text = NULL;
     const sl_backend *backend = options->backend;
-    sl_device_options device_options = {options->n_thread, options->n_thread_prefill,
-                                        options->cpu_level};
     sl_device *device = NULL;
     sl_engine_plans plans = {0};
     sl_buf out = {0};
     sl_status status;
-    SL_TRY_OUT(backend->probe());
-    SL_TRY_OUT(backend->open(&device, &device_options));
-    SL_TRY_OUT(sl_engine_plans_init(&plans, model, options, device));
+    SL_TRY_OUT(sl_engine_plans_open(&plans, &device, model, options));
     sl_device_info info;
     backend->info(device, &info);
     if (json)

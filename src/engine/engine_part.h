@@ -12,6 +12,7 @@ typedef struct sl_engine_plans {
     int n_width;
     uint64_t workspace_bytes; // of the largest
     uint64_t kv_bytes;        // the same for all
+    uint64_t copy_bytes;      // the same for all: the programs share the copies
 } sl_engine_plans;
 
 struct sl_engine {
@@ -42,9 +43,10 @@ struct sl_engine {
     sl_engine_stats stats; // faults: their count when creation ended
 };
 
-// `device` is asked for its scratch memory.
-sl_status sl_engine_plans_init(sl_engine_plans *out, const sl_model *model,
-                               const sl_engine_options *options, sl_device *device);
+// Opens the device and makes the plans of the width classes, with copies of weights as options->repack has it. Both
+// are the caller's; on failure both are zeroed.
+sl_status sl_engine_plans_open(sl_engine_plans *out, sl_device **device, const sl_model *model,
+                               const sl_engine_options *options);
 // SL_NO_MEMORY says what is needed, what is free, and what to lower.
 sl_status sl_engine_plans_fit(const sl_engine_plans *plans, const sl_engine_options *options);
 void sl_engine_plans_deinit(sl_engine_plans *plans);

@@ -4,6 +4,7 @@
 // asked before anything large is taken.
 #include "engine/engine_part.h"
 
+#include "base/size.h"
 #include "os/os.h"
 
 enum { NARROW_ROWS = 8 }; // widths 2..8 share a program: drafts and a few users
@@ -40,18 +41,23 @@ static sl_status choose_shape(sl_plan_shape *shape, const sl_engine_options *o) 
     return SL_OK;
 }
 
+static uint64_t need_bytes(const sl_engine_plans *p) {
+    uint64_t need;
+    bool ok = sl_size_add(&need, p->kv_bytes, p->workspace_bytes) && sl_size_add(&need, need, p->copy_bytes);
+    return ok ? need : UINT64_MAX;
+}
+
 sl_status sl_engine_plans_fit(const sl_engine_plans *p, const sl_engine_options *o) {
-    uint64_t free_bytes = sl_memory_free_bytes(), need = p->kv_bytes + p->workspace_bytes;
-    if (need < p->kv_bytes) need = UINT64_MAX;
+    uint64_t free_bytes = sl_memory_free_bytes(), need = need_bytes(p);
     if (free_bytes == 0 || need <= free_bytes) return SL_OK; // 0: the system does not say
     const double mib = 1024 * 1024;
     return SL_FAIL(SL_NO_MEMORY,
                    "this engine needs %.0f MiB (KV cache %.0f for %u x %u positions, workspace "
-                   "%.0f), but %.0f MiB are free; "
+                   "%.0f, repacked weights %.0f), but %.0f MiB are free; "
                    "lower n_ctx (now %u), n_seq (%u) or n_row_max (%u)",
                    (double)need / mib, (double)p->kv_bytes / mib, o->n_seq, o->n_ctx,
-                   (double)p->workspace_bytes / mib, (double)free_bytes / mib, o->n_ctx, o->n_seq,
-                   o->n_row_max);
+                   (double)p->workspace_bytes / mib, (double)p->copy_bytes / mib,
+                   (double)free_bytes / mib, o->n_ctx, o->n_seq, o->n_row_max);
 }
 
 static sl_status build(sl_engine_plans *p, const sl_model *model, const sl_plan_options *wide,
@@ -67,6 +73,7 @@ static sl_status build(sl_engine_plans *p, const sl_model *model, const sl_plan_
         p->plan[p->n_width++] = plan;
         p->workspace_bytes = SL_MAX(p->workspace_bytes, plan->workspace_bytes);
         p->kv_bytes = p->plan[0]->kv_bytes;
+        p->copy_bytes = p->plan[0]->copy_bytes;
         if (plan->kv_bytes != p->kv_bytes)
             return SL_FAIL(SL_INTERNAL, "the %s programs do not agree on the KV pool",
                            backend->name);
@@ -75,17 +82,43 @@ static sl_status build(sl_engine_plans *p, const sl_model *model, const sl_plan_
     return SL_OK;
 }
 
-sl_status sl_engine_plans_init(sl_engine_plans *out, const sl_model *model,
-                               const sl_engine_options *options, sl_device *device) {
+static sl_status plans_init(sl_engine_plans *out, const sl_model *model,
+                            const sl_engine_options *options, sl_device *device) {
     const sl_backend *backend = options->backend;
-    *out = (sl_engine_plans){0};
     sl_plan_options wide = {
         .fusions = backend->fusions, .supports = backend->supports, .user = device};
-    SL_TRY(check_options(model, options));
     SL_TRY(choose_shape(&wide.shape, options));
-    sl_status status = build(out, model, &wide, backend);
-    if (status != SL_OK) sl_engine_plans_deinit(out);
-    return status;
+    return build(out, model, &wide, backend);
+}
+
+// Copies may take what is free, less room for the page cache that the file is read through and for others.
+static bool copies_fit(const sl_engine_plans *p) {
+    const uint64_t room = 512 << 20;
+    uint64_t free_bytes = sl_memory_free_bytes(), need = need_bytes(p);
+    return free_bytes == 0 || (need <= free_bytes && free_bytes - need >= room + p->copy_bytes / 4);
+}
+
+sl_status sl_engine_plans_open(sl_engine_plans *out, sl_device **device, const sl_model *model,
+                               const sl_engine_options *o) {
+    *out = (sl_engine_plans){0};
+    *device = NULL;
+    SL_TRY(check_options(model, o));
+    SL_TRY(o->backend->probe());
+    for (bool repack = o->repack != SL_REPACK_OFF;; repack = false) {
+        sl_device_options device_options = {.n_thread = o->n_thread,
+                                            .n_thread_prefill = o->n_thread_prefill,
+                                            .repack = repack,
+                                            .wire = o->wire,
+                                            .level = o->cpu_level};
+        SL_TRY(o->backend->open(device, &device_options));
+        sl_status status = plans_init(out, model, o, *device);
+        bool done = out->copy_bytes == 0 || o->repack == SL_REPACK_ON || copies_fit(out);
+        if (status == SL_OK && done) return SL_OK;
+        sl_engine_plans_deinit(out);
+        o->backend->close(*device);
+        *device = NULL;
+        if (status != SL_OK) return status;
+    }
 }
 
 void sl_engine_plans_deinit(sl_engine_plans *plans) {

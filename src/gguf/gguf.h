@@ -91,6 +91,12 @@ sl_status sl_gguf_read_texts(const sl_gguf_kv *kv, sl_span *out);
 sl_status sl_gguf_prefault(const sl_gguf *gguf,
                            int (*progress)(void *user, uint64_t n, uint64_t total), void *user);
 
+// The same for one tensor, and for all that is before the tensors' data; and the opposite, for a tensor of which somebody
+// has a copy. Nothing for parsed bytes.
+void sl_gguf_tensor_prefault(const sl_gguf *gguf, const sl_gguf_tensor *tensor);
+void sl_gguf_tensor_release(const sl_gguf *gguf, const sl_gguf_tensor *tensor);
+void sl_gguf_header_prefault(const sl_gguf *gguf);
+
 // ---- writer -------------------------------------------------------------------------------------
 //
 // Add values and tensors, then write once. The file appears whole or not at all. Of values with the

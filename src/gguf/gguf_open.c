@@ -239,3 +239,25 @@ sl_status sl_gguf_prefault(const sl_gguf *gguf,
     }
     return SL_OK;
 }
+
+void sl_gguf_tensor_prefault(const sl_gguf *gguf, const sl_gguf_tensor *tensor) {
+    if (gguf->borrowed || !tensor->data) return;
+    sl_map_advise(&gguf->maps[tensor->file], tensor->file_off, tensor->n_bytes);
+    sl_map_prefault(&gguf->maps[tensor->file], tensor->file_off, tensor->n_bytes);
+}
+
+void sl_gguf_tensor_release(const sl_gguf *gguf, const sl_gguf_tensor *tensor) {
+    if (!gguf->borrowed && tensor->data) sl_map_release(&gguf->maps[tensor->file], tensor->file_off, tensor->n_bytes);
+}
+
+void sl_gguf_header_prefault(const sl_gguf *gguf) {
+    for (uint32_t file = 0; !gguf->borrowed && file < gguf->n_files; file++) {
+        const sl_map *map = &gguf->maps[file];
+        size_t end = map->n_bytes;
+        for (size_t i = 0; i < sl_gguf_n_tensors(gguf); i++) {
+            const sl_gguf_tensor *t = sl_gguf_tensor_at(gguf, i);
+            if (t->file == file && t->file_off < end) end = t->file_off;
+        }
+        sl_map_prefault(map, 0, end);
+    }
+}

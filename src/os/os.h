@@ -30,6 +30,8 @@ void sl_map_close(sl_map *map); // and zeroes it
 void sl_map_advise(const sl_map *map, size_t off, size_t n_bytes);
 // Touches each page of [off, off + n_bytes), so that later reads do not fault.
 void sl_map_prefault(const sl_map *map, size_t off, size_t n_bytes);
+// Gives back the whole pages of [off, off + n_bytes): they are read from the file again when touched.
+void sl_map_release(const sl_map *map, size_t off, size_t n_bytes);
 
 // Writes a file so that `path` holds either its old content or all of the new: a temporary file
 // beside it, fsync, rename. `cancel` removes the temporary file.
@@ -48,6 +50,8 @@ void sl_atomic_file_cancel(sl_atomic_file *file); // fine after commit
 // Huge pages are asked for when `huge`. SL_NO_MEMORY, before anything is touched, if the machine
 // lacks that much free memory.
 sl_status sl_pages_alloc(void *out, size_t n_bytes, bool huge, const char *what);
+// The same, not touched: for memory that its user writes from several threads before anything reads it.
+sl_status sl_pages_map(void *out, size_t n_bytes, bool huge, const char *what);
 void sl_pages_free(void *ptr, size_t n_bytes); // NULL is fine
 
 // Locks pages into memory; returns the number of bytes locked, from the start, and raises the soft

@@ -4,6 +4,7 @@
 // A mapped file that somebody else cuts short while we read it raises SIGBUS; nothing here guards
 // against that.
 #define _GNU_SOURCE // MADV_POPULATE_READ
+#include "base/size.h"
 #include "os/os.h"
 
 #include <errno.h>
@@ -69,6 +70,12 @@ void sl_map_prefault(const sl_map *map, size_t off, size_t n_bytes) {
 #endif
     const volatile char *pages = start;
     for (size_t i = 0, step = sl_page_bytes(); i < n_bytes; i += step) (void)pages[i];
+}
+
+void sl_map_release(const sl_map *map, size_t off, size_t n_bytes) {
+    size_t page = sl_page_bytes(), end = SL_MIN(off + n_bytes, map->n_bytes) / page * page;
+    off = sl_round_up(off, page);
+    if (off < end) madvise((char *)(uintptr_t)map->data + off, end - off, MADV_DONTNEED);
 }
 
 // ---- atomic files -------------------------------------------------------------------------------

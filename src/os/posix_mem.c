@@ -38,7 +38,7 @@ static char *map_aligned(size_t n_bytes, size_t align) {
     return p + before;
 }
 
-sl_status sl_pages_alloc(void *out, size_t n_bytes, bool huge, const char *what) {
+sl_status sl_pages_map(void *out, size_t n_bytes, bool huge, const char *what) {
     void **result = out;
     *result = NULL;
     size_t free_bytes = sl_memory_free_bytes();
@@ -55,9 +55,14 @@ sl_status sl_pages_alloc(void *out, size_t n_bytes, bool huge, const char *what)
     if (aligned)
         madvise(p, mapped_bytes, MADV_HUGEPAGE); // a wish; without it pages are just smaller
 #endif
-    volatile char *pages = p;
-    for (size_t i = 0, step = sl_page_bytes(); i < mapped_bytes; i += step) pages[i] = 0;
     *result = p;
+    return SL_OK;
+}
+
+sl_status sl_pages_alloc(void *out, size_t n_bytes, bool huge, const char *what) {
+    SL_TRY(sl_pages_map(out, n_bytes, huge, what));
+    volatile char *pages = *(void **)out;
+    for (size_t i = 0, step = sl_page_bytes(); i < whole_pages(n_bytes); i += step) pages[i] = 0;
     return SL_OK;
 }
 

@@ -71,6 +71,8 @@ static void print_totals(const sl_plan *p, sl_buf *out) {
     sl_buf_printf(
         out, "weights    %14llu bytes in %u tensors; %llu read for a token, %llu multiply-adds\n",
         (ull)weight_bytes, p->n_weight, (ull)one.weight_bytes, (ull)one.n_mac);
+    if (p->copy_bytes)
+        sl_buf_printf(out, "copies     %14llu bytes of weights in the backend's own order\n", (ull)p->copy_bytes);
     sl_buf_printf(out, "workspace  %14llu bytes: values %llu, scratch %llu\n",
                   (ull)p->workspace_bytes, (ull)p->value_bytes, (ull)p->scratch_bytes);
     sl_buf_printf(out, "kv         %14llu bytes: %u blocks of %d positions, %llu for a position\n",

@@ -95,8 +95,8 @@ static void print_totals(const sl_plan *p, sl_buf *out) {
     sl_buf_printf(
         out, "\"totals\":{\"token_weight_bytes\":%llu,\"token_n_mac\":%llu,\"value_bytes\":%llu,",
         (ull)one.weight_bytes, (ull)one.n_mac, (ull)p->value_bytes);
-    sl_buf_printf(out, "\"scratch_bytes\":%llu,\"workspace_bytes\":%llu,\"kv_bytes\":%llu}}\n",
-                  (ull)p->scratch_bytes, (ull)p->workspace_bytes, (ull)p->kv_bytes);
+    sl_buf_printf(out, "\"scratch_bytes\":%llu,\"workspace_bytes\":%llu,\"kv_bytes\":%llu,\"copy_bytes\":%llu}}\n",
+                  (ull)p->scratch_bytes, (ull)p->workspace_bytes, (ull)p->kv_bytes, (ull)p->copy_bytes);
 }
 
 void sl_plan_explain_json(const sl_plan *plan, sl_buf *out) {

@@ -99,7 +99,15 @@ typedef struct sl_plan_weight {
     uint32_t n_col;    // inputs (row length, contiguous)
     uint32_t source;   // index into the model's tensors
     uint64_t n_bytes;
+    uint64_t copy_bytes; // of the backend's own copy; 0 = none. Set by layout, as is in_place
+    uint8_t in_place;    // some op reads the file's bytes
 } sl_plan_weight;
+
+// What an op takes beyond its values.
+typedef struct sl_op_need {
+    uint64_t scratch_bytes; // while it runs
+    uint64_t copy_bytes;    // for good: a copy of weight[0] in the backend's own order; 0 = read in place
+} sl_op_need;
 
 // One rotary embedding: angle = pos * inv_freq[i] (in double), cos and sin times mscale.
 typedef struct sl_plan_rope {
@@ -142,6 +150,7 @@ typedef struct sl_plan {
     uint64_t scratch_off, scratch_bytes; // for the backend's own use inside an op; set by layout
     uint64_t workspace_bytes; // value_bytes + scratch_bytes, aligned
     uint64_t kv_bytes;        // of the whole pool
+    uint64_t copy_bytes;      // of all the backend's copies of weights; set by layout
 } sl_plan;
 
 // Step arguments: all that varies. Arrays are borrowed for the duration of the step.

@@ -153,13 +153,22 @@ static void place_values(layout *l) {
 
 // ---- scratch and KV pool ------------------------------------------------------------------------
 
-static sl_status place_scratch(sl_plan *p, sl_plan_supports *supports, void *user) {
+static sl_status place_needs(sl_plan *p, sl_plan_supports *supports, void *user) {
     uint64_t most = 0;
-    for (uint32_t i = 0; supports && i < p->n_op; i++) {
-        uint64_t n_bytes = 0;
-        SL_TRY(supports(user, p, &p->op[i], &n_bytes));
-        most = SL_MAX(most, n_bytes);
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        const sl_op *op = &p->op[i];
+        sl_op_need need = {0};
+        if (supports) SL_TRY(supports(user, p, op, &need));
+        most = SL_MAX(most, need.scratch_bytes);
+        for (int k = 0; k < 2; k++) {
+            if (op->weight[k] == SL_NO_WEIGHT) continue;
+            sl_plan_weight *w = &p->weight[op->weight[k]];
+            if (k == 0 && need.copy_bytes) w->copy_bytes = need.copy_bytes;
+            else w->in_place = 1;
+        }
     }
+    p->copy_bytes = 0; // each at most a little more than its tensor, which is in the file
+    for (uint32_t i = 0; i < p->n_weight; i++) p->copy_bytes += p->weight[i].copy_bytes;
     p->scratch_off = p->value_bytes; // a sum of rows, so aligned
     if (sl_size_align(&p->scratch_bytes, most, SL_WORKSPACE_ALIGN) &&
         sl_size_add(&p->workspace_bytes, p->scratch_off, p->scratch_bytes))
@@ -200,7 +209,7 @@ sl_status sl_plan_layout(sl_plan *plan, sl_plan_supports *supports, void *user) 
     SL_TRY_OUT(sl_alloc(&l.taken, plan->n_value, sizeof *l.taken, "places"));
     find_phases(&l);
     place_values(&l);
-    SL_TRY_OUT(place_scratch(plan, supports, user));
+    SL_TRY_OUT(place_needs(plan, supports, user));
     status = place_kv(plan);
 out:
     sl_free(l.phase);

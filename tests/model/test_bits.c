@@ -23,11 +23,13 @@ typedef struct text {
 typedef struct setting {
     const char *name;
     int32_t n_thread, n_thread_prefill, n_chunk;
+    sluice_repack repack;
 } setting;
 
 static sluice_engine *open_engine(const text *t, const setting *s, int32_t n_seq) {
     sluice_engine_options o = sluice_engine_options_default();
     o.n_ctx = MAX_TOK + 32, o.n_seq = n_seq, o.n_row_max = 512, o.n_logit_max = 4 * MAX_TOK;
+    o.repack = s->repack;
     o.n_thread = s->n_thread, o.n_thread_prefill = s->n_thread_prefill;
     sluice_engine *e;
     REQUIRE_OK(sluice_engine_create(&e, t->model, &o), sluice_last_error());
@@ -65,7 +67,7 @@ static void check_setting(const text *t, const setting *s) {
 // Our rows lie among rows of three other sequences, whose lengths and positions differ; n_ours of
 // ours a step.
 static void check_company(const text *t, int32_t n_ours) {
-    static const setting two = {"", 2, 2, 0};
+    static const setting two = {"", 2, 2, 0, SLUICE_REPACK_AUTO};
     char name[64];
     snprintf(name, sizeof name, "%d rows a step among others", n_ours);
     sluice_engine *e = open_engine(t, &two, 4);
@@ -96,7 +98,7 @@ static void check_company(const text *t, int32_t n_ours) {
 // A fork inside a block, continued by both sides in one batch; then a truncation and the same
 // again.
 static void check_fork(const text *t) {
-    static const setting two = {"", 2, 2, 0};
+    static const setting two = {"", 2, 2, 0, SLUICE_REPACK_AUTO};
     sluice_engine *e = open_engine(t, &two, 3);
     int32_t half = t->n / 2 + 3;
     step(t, e, 0, 0, half);
@@ -125,7 +127,7 @@ static void check_model(const char *path, int32_t n, const setting *settings, si
     text t = {.model = model, .n = n, .n_vocab = info.n_vocab, .name = strrchr(path, '/') + 1};
     for (int32_t i = 0; i < n; i++) t.ids[i] = (int32_t)test_below((uint32_t)info.n_vocab);
     t.want = malloc((size_t)n * (size_t)info.n_vocab * sizeof *t.want);
-    static const setting alone = {"one thread, one row", 1, 1, 1};
+    static const setting alone = {"one thread, one row", 1, 1, 1, SLUICE_REPACK_OFF};
     sluice_engine *e = open_engine(&t, &alone, 1);
     double spread = 0;
     for (int32_t i = 0; i < n; i++) {
@@ -145,18 +147,18 @@ static void check_model(const char *path, int32_t n, const setting *settings, si
 }
 
 static const setting all_settings[] = {
-    {"2 threads", 2, 2, 1},
-    {"3 threads", 3, 3, 1},
-    {"7 threads", 7, 7, 1},
-    {"steps of 3", 2, 2, 3},
-    {"steps of 8", 2, 2, 8},
-    {"steps of 8, 7 threads", 7, 7, 8},
-    {"steps of 9", 2, 2, 9},
-    {"steps of 32", 2, 2, 32},
-    {"steps of 32, 3 threads", 3, 3, 32},
-    {"steps of 512", 2, 2, 512},
-    {"steps of 512, 7 threads", 7, 7, 512},
-    {"steps of 512, 1 thread", 1, 1, 512},
+    {"2 threads", 2, 2, 1, SLUICE_REPACK_ON},
+    {"3 threads", 3, 3, 1, SLUICE_REPACK_OFF},
+    {"7 threads", 7, 7, 1, SLUICE_REPACK_ON},
+    {"steps of 3", 2, 2, 3, SLUICE_REPACK_ON},
+    {"steps of 8", 2, 2, 8, SLUICE_REPACK_OFF},
+    {"steps of 8, 7 threads", 7, 7, 8, SLUICE_REPACK_ON},
+    {"steps of 9", 2, 2, 9, SLUICE_REPACK_ON},
+    {"steps of 32", 2, 2, 32, SLUICE_REPACK_OFF},
+    {"steps of 32, 3 threads", 3, 3, 32, SLUICE_REPACK_ON},
+    {"steps of 512", 2, 2, 512, SLUICE_REPACK_ON},
+    {"steps of 512, 7 threads", 7, 7, 512, SLUICE_REPACK_ON},
+    {"steps of 512, 1 thread", 1, 1, 512, SLUICE_REPACK_ON},
 };
 
 // Every tiny model (families, weight types), at every level that this machine has.
@@ -188,10 +190,10 @@ TEST(tiny_models_on_the_best_level) {
 }
 
 static const setting few_settings[] = {
-    {"3 threads", 3, 3, 1},
-    {"7 threads, steps of 8", 7, 7, 8},
-    {"steps of 32", 2, 2, 32},
-    {"steps of 512, 7 threads", 7, 7, 512},
+    {"3 threads", 3, 3, 1, SLUICE_REPACK_OFF},
+    {"7 threads, steps of 8", 7, 7, 8, SLUICE_REPACK_ON},
+    {"steps of 32", 2, 2, 32, SLUICE_REPACK_OFF},
+    {"steps of 512, 7 threads", 7, 7, 512, SLUICE_REPACK_ON},
 };
 
 static void check_real(const char *file) {

@@ -115,9 +115,9 @@ static inline sl_status rig_open(rig *r, const sl_backend *backend, const char *
         plan->value_bytes += (uint64_t)n_row_max * plan->value[i].row_bytes;
     }
     for (uint32_t i = 0; i < plan->n_op; i++) {
-        uint64_t n_bytes;
-        SL_TRY(backend->supports(r->device, plan, &plan->op[i], &n_bytes));
-        if (n_bytes > plan->scratch_bytes) plan->scratch_bytes = n_bytes;
+        sl_op_need need;
+        SL_TRY(backend->supports(r->device, plan, &plan->op[i], &need));
+        if (need.scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = need.scratch_bytes;
     }
     plan->scratch_off = plan->value_bytes;
     plan->workspace_bytes = plan->value_bytes + plan->scratch_bytes;

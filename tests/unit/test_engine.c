@@ -52,8 +52,9 @@ static sl_status compile(sl_device *device, sl_program **out, const sl_plan *pla
     REQUIRE(n_unveiled < MAX_BUFS && !memory->workspace->host && !memory->kv->host);
     unveiled[n_unveiled].workspace = unveil(memory->workspace);
     unveiled[n_unveiled].kv = unveil(memory->kv);
-    sl_program_memory seen = {memory->weight, &unveiled[n_unveiled].workspace,
-                              &unveiled[n_unveiled].kv};
+    sl_program_memory seen = *memory;
+    seen.workspace = &unveiled[n_unveiled].workspace;
+    seen.kv = &unveiled[n_unveiled].kv;
     n_unveiled++;
     return sl_backend_ref.compile(device, out, plan, &seen);
 }

@@ -136,10 +136,10 @@ TEST(the_workspace_is_small_and_does_not_grow_with_depth) {
 }
 
 static sl_status wants_scratch(void *user, const sl_plan *plan, const sl_op *op,
-                               uint64_t *n_bytes) {
+                               sl_op_need *need) {
     (void)plan;
     if (op->code == SL_OP_SOFTCAP) return SL_FAIL(SL_UNSUPPORTED, "no softcap here");
-    *n_bytes = op->code == SL_OP_ATTEND ? *(uint64_t *)user : 10;
+    need->scratch_bytes = op->code == SL_OP_ATTEND ? *(uint64_t *)user : 10;
     return SL_OK;
 }
 

@@ -9,10 +9,13 @@
 #include "backend/backend.h"
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/pool.h"
+#include "backend/cpu/repack.h"
 
 struct sl_device {
     sl_pool *pool; // owned; as many threads as the larger count
     int n_thread, n_thread_prefill;
+    bool repack, wire;
+    sl_repack *packed; // owned; NULL before the first program that wants it
     sl_cpu_kernels kernels;
 };
 
@@ -76,7 +79,7 @@ struct sl_program {
 
 // cpu_compile.c
 sl_status sl_cpu_supports(void *device, const sl_plan *plan, const sl_op *op,
-                          uint64_t *scratch_bytes);
+                          sl_op_need *need);
 sl_status sl_cpu_compile(sl_device *device, sl_program **out, const sl_plan *plan,
                          const sl_program_memory *memory);
 void sl_cpu_program_destroy(sl_program *program);

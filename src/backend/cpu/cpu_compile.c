@@ -107,12 +107,14 @@ static int count_threads(const sl_device *device, const sl_plan *plan) {
 }
 
 sl_status sl_cpu_supports(void *device, const sl_plan *plan, const sl_op *op,
-                          uint64_t *scratch_bytes) {
+                          sl_op_need *need) {
     const sl_device *cpu = device;
-    *scratch_bytes = 0;
+    *need = (sl_op_need){0};
     SL_TRY(check_op(&cpu->kernels, plan, op));
-    *scratch_bytes =
+    need->scratch_bytes =
         thread_scratch_bytes(&cpu->kernels, plan, op) * (uint64_t)count_threads(cpu, plan);
+    if (cpu->repack && (op->code == SL_OP_MATMUL || op->code == SL_OP_MATMUL_ADD))
+        need->copy_bytes = sl_repack_bytes(&plan->weight[op->weight[0]]);
     return SL_OK;
 }
 
@@ -138,9 +140,11 @@ static void bind_attr(sl_task *t, const sl_plan *plan, const sl_op *op) {
 static void bind_matmul(sl_task *t, const sl_program *p, const sl_op *op,
                         const void *const *weight) {
     const sl_plan_weight *w = &p->plan->weight[op->weight[0]];
+    const uint8_t *packed = sl_repack_find(p->device->packed, t->weight);
     t->matmul = p->kernels.matmul[w->type];
     t->mm = (sl_cpu_matmul){
-        .weight = t->weight,
+        .weight = packed ? packed : t->weight,
+        .packed = packed != NULL,
         .w_row_bytes = t->weight_row_bytes,
         .act = t->in[0],
         .act_stride = t->in_stride[0],
@@ -227,12 +231,15 @@ sl_status sl_cpu_compile(sl_device *device, sl_program **out, const sl_plan *pla
     *out = NULL;
     SL_TRY(sl_host_check_memory(plan, memory));
     for (uint32_t i = 0; i < plan->n_op; i++) {
-        uint64_t scratch_bytes;
-        SL_TRY(sl_cpu_supports(device, plan, &plan->op[i], &scratch_bytes));
-        if (scratch_bytes > plan->scratch_bytes)
+        sl_op_need need;
+        SL_TRY(sl_cpu_supports(device, plan, &plan->op[i], &need));
+        if (need.scratch_bytes > plan->scratch_bytes)
             return SL_FAIL(SL_BAD_ARG, "%s: the plan was laid out for another device",
                            sl_host_op_text(&plan->op[i]));
     }
+    // The programs of the other widths have the same weights and find the copies of the first.
+    if (plan->copy_bytes && !device->packed)
+        SL_TRY(sl_repack_create(&device->packed, plan, memory, device->pool, device->wire));
     sl_program *program;
     SL_TRY(sl_alloc(&program, 1, sizeof *program, "the program"));
     program->device = device;

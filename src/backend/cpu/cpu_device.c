@@ -12,6 +12,7 @@ static sl_status probe(void) { return SL_OK; }
 
 static void device_close(sl_device *device) {
     if (!device) return;
+    sl_repack_destroy(device->packed);
     sl_pool_destroy(device->pool);
     sl_free(device);
 }
@@ -21,6 +22,8 @@ static sl_status open_into(sl_device *device, const sl_device_options *options) 
     device->n_thread = options->n_thread > 0 ? options->n_thread : n_cpu;
     device->n_thread_prefill =
         options->n_thread_prefill > 0 ? options->n_thread_prefill : SL_MAX(device->n_thread, n_cpu);
+    device->repack = options->repack;
+    device->wire = options->wire;
     SL_TRY(sl_cpu_kernels_select(&device->kernels, sl_cpu_features(), options->level));
     return sl_pool_create(&device->pool, SL_MAX(device->n_thread, device->n_thread_prefill));
 }
@@ -36,7 +39,8 @@ static sl_status device_open(sl_device **out, const sl_device_options *options) 
 
 static void device_info(const sl_device *device, sl_device_info *out) {
     *out = (sl_device_info){.n_thread = device->n_thread,
-                            .n_thread_prefill = device->n_thread_prefill};
+                            .n_thread_prefill = device->n_thread_prefill,
+                            .wired_bytes = sl_repack_wired_bytes(device->packed)};
     snprintf(out->name, sizeof out->name, "%.60s, %s", sl_cpu_name(), device->kernels.level);
 }
 

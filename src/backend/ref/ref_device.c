@@ -39,12 +39,12 @@ static uint64_t thread_scratch_bytes(const sl_plan *plan, const sl_op *op) {
 }
 
 static sl_status supports(void *device, const sl_plan *plan, const sl_op *op,
-                          uint64_t *scratch_bytes) {
-    *scratch_bytes = 0;
+                          sl_op_need *need) {
+    *need = (sl_op_need){0};
     if (op->code >= SL_OP_COUNT || !sl_ref_ops[op->code].run)
         return SL_FAIL(SL_UNSUPPORTED, "%s is not in backend ref", sl_host_op_text(op));
     if (sl_ref_ops[op->code].check) SL_TRY(sl_ref_ops[op->code].check(plan, op));
-    *scratch_bytes =
+    need->scratch_bytes =
         thread_scratch_bytes(plan, op) * (uint64_t)sl_pool_size(((sl_device *)device)->pool);
     return SL_OK;
 }
@@ -61,9 +61,9 @@ static sl_status compile(sl_device *device, sl_program **out, const sl_plan *pla
     *out = NULL;
     SL_TRY(sl_host_check_memory(plan, memory));
     for (uint32_t i = 0; i < plan->n_op; i++) {
-        uint64_t scratch_bytes;
-        SL_TRY(supports(device, plan, &plan->op[i], &scratch_bytes));
-        if (scratch_bytes > plan->scratch_bytes)
+        sl_op_need need;
+        SL_TRY(supports(device, plan, &plan->op[i], &need));
+        if (need.scratch_bytes > plan->scratch_bytes)
             return SL_FAIL(SL_BAD_ARG, "%s: the plan was laid out for another device",
                            sl_host_op_text(&plan->op[i]));
     }

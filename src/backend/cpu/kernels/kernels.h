@@ -13,6 +13,7 @@
 #ifndef SL_BACKEND_CPU_KERNELS_H
 #define SL_BACKEND_CPU_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,7 +26,8 @@ enum {
 
 // out (n_row, n_out) = act (n_row, n_col) * weight (n_out, n_col)^T [+ bias (n_out)] [+ add (n_row, n_out)], in that order.
 typedef struct sl_cpu_matmul {
-    const uint8_t *weight; // rows of w_row_bytes
+    const uint8_t *weight; // rows of w_row_bytes, or the same bytes in panel order (backend/cpu/repack.h)
+    bool packed;           // panel order; only block types
     uint64_t w_row_bytes;
     const uint8_t *act;    // rows of act_stride bytes: ACT16 for block types, F32 for F32, F16 and BF16 weights
     uint64_t act_stride;

@@ -71,10 +71,16 @@ void sl_panel_matmul(const sl_panel_kind *kind, const sl_cpu_matmul *m, uint32_t
         for (uint32_t chunk = 0; chunk < n_chunk; chunk++) {
             uint32_t n_col = SL_MIN(m->n_col - chunk * SL_ACT_BLK_LEN, (uint32_t)SL_ACT_BLK_LEN);
             uint32_t n_blk = n_col / info->blk_len, n_bytes = n_blk * info->blk_bytes;
-            const uint8_t *from = weight + (uint64_t)chunk * (SL_ACT_BLK_LEN / info->blk_len) * info->blk_bytes;
-            for (uint32_t i = 0; i < n_panel; i++, next += n_bytes * SL_CPU_PANEL_ROWS)
-                unpack(w, i, kind, (sl_panel_source){from + i * SL_CPU_PANEL_ROWS * m->w_row_bytes, m->w_row_bytes, n_blk, next},
-                       SL_MIN(n_out - i * SL_CPU_PANEL_ROWS, (uint32_t)SL_CPU_PANEL_ROWS), n_bytes);
+            // In panel order a panel's blocks of these columns lie together; else they are a part of each row.
+            uint64_t skip = (uint64_t)chunk * (SL_ACT_BLK_LEN / info->blk_len) * info->blk_bytes;
+            uint64_t stride = m->packed ? n_bytes : m->w_row_bytes;
+            const uint8_t *from = weight + (m->packed ? skip * SL_CPU_PANEL_ROWS : skip);
+            for (uint32_t i = 0; i < n_panel; i++, next += n_bytes * SL_CPU_PANEL_ROWS) {
+                uint32_t n_left = n_out - i * SL_CPU_PANEL_ROWS;
+                sl_panel_source source = {from + i * SL_CPU_PANEL_ROWS * m->w_row_bytes, stride, n_blk, next};
+                unpack(w, i, kind, source, m->packed ? SL_CPU_PANEL_ROWS : SL_MIN(n_left, (uint32_t)SL_CPU_PANEL_ROWS),
+                       n_bytes);
+            }
             act.blk = chunk;
             act.n_grp = n_col / kind->grp_len;
             kind->multiply(w->acc, w->panel, n_panel, &act);
