@@ -10,7 +10,7 @@
 
 typedef struct plan_options {
     int32_t n_ctx, n_thread;
-    const char *kv, *device;
+    const char *kv, *device, *repack;
     bool json, measure;
 } plan_options;
 
@@ -24,6 +24,8 @@ static const option plan_table[] = {
      "\"rtx 5090\", \"m4 max 64gb\", \"gddr7 32gbps x256\", \"h200 + ddr5-5600x8\" (this machine)"},
     {0, "threads", OPTION_INT, AT(n_thread), "N", 0, 1024,
      "threads of this machine (0: all processors)"},
+    {0, "repack", OPTION_CHOICE, AT(repack), "auto|on|off", 0, 0,
+     "count copies of weights in the order of the kernels (auto: if memory is free)"},
     {0, "measure", OPTION_FLAG, AT(measure), NULL, 0, 0,
      "measure the memory anew, and not remember it"},
     {0, "json", OPTION_FLAG, AT(json), NULL, 0, 0, "as one JSON object"},
@@ -66,6 +68,10 @@ int cmd_plan(int argc, char **argv) {
     plan.n_ctx = options.n_ctx;
     plan.n_thread = options.n_thread;
     if (options.kv) plan.kv = options.kv;
+    if (options.repack)
+        plan.repack = strcmp(options.repack, "on") == 0    ? SLUICE_REPACK_ON
+                      : strcmp(options.repack, "off") == 0 ? SLUICE_REPACK_OFF
+                                                           : SLUICE_REPACK_AUTO;
     plan.device = options.device;
     plan.cache_path = options.measure ? NULL : cache_path(cache, sizeof cache);
     sluice_status status = sluice_plan(path, &plan, options.json, &report);

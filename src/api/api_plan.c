@@ -27,7 +27,8 @@ static sl_status kv_type(sl_type *out, const char *name) {
                    name);
 }
 
-static sl_status read_options(sl_forecast_options *out, const sluice_plan_options *given) {
+static sl_status read_options(sl_forecast_options *out, sluice_repack *repack,
+                              const sluice_plan_options *given) {
     sluice_plan_options o = sluice_plan_options_default();
     SL_TRY(sl_api_options(&o, given, sizeof o, "plan"));
     if (o.n_ctx < 0)
@@ -38,26 +39,29 @@ static sl_status read_options(sl_forecast_options *out, const sluice_plan_option
                                  .device = o.device,
                                  .cache_path = o.cache_path,
                                  .n_thread = o.n_thread};
+    *repack = o.device ? SLUICE_REPACK_OFF : o.repack; // what is free there is not known
     return kv_type(&out->type_kv, o.kv ? o.kv : "f16");
 }
 
 // Asks the engine. A model that it lacks the means for is no failure; one that breaks its format
 // is.
-static sl_status ask_engine(sl_forecast_options *o, const char *path) {
+static sl_status ask_engine(sl_forecast_options *o, const char *path, sluice_repack repack) {
     sl_forecast_engine *e = &o->engine;
     sluice_model model = {0};
     sl_engine_estimate estimate;
     sl_engine_options options;
     sluice_engine_options wanted = sluice_engine_options_default();
     e->has_type = o->type_kv == SL_TYPE_F16 || o->type_kv == SL_TYPE_F32;
-    wanted.n_ctx = (int32_t)o->n_ctx, wanted.n_thread = o->n_thread;
+    wanted.n_ctx = (int32_t)o->n_ctx, wanted.n_thread = o->n_thread, wanted.repack = repack;
     wanted.kv_k = wanted.kv_v = o->type_kv == SL_TYPE_F32 ? "f32" : "f16";
     sl_status status = sl_model_open(&model.model, path, &(sl_model_options){.header_only = true});
     if (status == SL_OK) status = sl_api_engine_options(&options, &model, &wanted);
     if (status == SL_OK) status = sl_engine_estimate_make(&estimate, model.model, &options);
     sl_model_close(model.model);
     if (status == SL_UNSUPPORTED) {
-        snprintf(e->why, sizeof e->why, "%s", sl_error_text());
+        const char *why = sl_error_text(), *prefix = strstr(why, path); // the caller knows the path
+        if (prefix == why && why[strlen(path)] == ':') why += strlen(path) + 2;
+        snprintf(e->why, sizeof e->why, "%s", why);
         return SL_OK;
     }
     if (status != SL_OK) return status;
@@ -66,6 +70,8 @@ static sl_status ask_engine(sl_forecast_options *o, const char *path) {
     e->kv_bytes = estimate.memory.kv_bytes;
     e->workspace_bytes = estimate.memory.workspace_bytes;
     e->other_bytes = estimate.memory.other_bytes;
+    e->copy_bytes = estimate.memory.copy_bytes;
+    e->file_bytes = estimate.file_bytes;
     e->n_barrier = estimate.n_barrier;
     return SL_OK;
 }
@@ -76,13 +82,14 @@ sluice_status sluice_plan(const char *path, const sluice_plan_options *options, 
     *text = NULL;
     API_NEED(path);
     sl_forecast_options o;
+    sluice_repack repack = SLUICE_REPACK_AUTO;
     sl_gguf *gguf = NULL;
     sl_arena arena = {0};
     sl_buf out = {0};
     sl_forecast f;
     sl_status status;
-    SL_TRY_OUT(read_options(&o, options));
-    SL_TRY_OUT(ask_engine(&o, path));
+    SL_TRY_OUT(read_options(&o, &repack, options));
+    SL_TRY_OUT(ask_engine(&o, path, repack));
     SL_TRY_OUT(sl_gguf_open(&gguf, path, &(sl_gguf_options){.allow_no_data = true}));
     SL_TRY_OUT(sl_forecast_make(&f, gguf, &o, &arena));
     if (json)
