@@ -10,7 +10,7 @@
 enum {
     MAX_TEMPLATE_BYTES = 256 << 20, // of the parsed form
     MAX_VALUE_BYTES = 256 << 20,    // of a rendering's values
-    DEFAULT_MAX_STEPS = 10000000,
+    DEFAULT_MAX_STEPS = 40000000,
     DEFAULT_MAX_BYTES = 64 << 20,
 };
 

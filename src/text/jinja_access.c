@@ -170,7 +170,7 @@ static size_t place(int64_t i, size_t n) {
 
 static sl_status char_at(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, size_t i) {
     size_t begin = sl_jinja_offset(of.as.text, i), end = begin;
-    SL_TRY(sl_jinja_step(run, begin / 64));
+    if (of.as.text->n_bytes != of.as.text->n_chars) SL_TRY(sl_jinja_step(run, begin / 16));
     sl_jinja_char(sl_jinja_span(of), &end);
     SL_TRY(sl_jinja_text_share(run, out, of.as.text->data + begin, end - begin));
     out->flags = of.flags;
@@ -255,7 +255,7 @@ static sl_status slice_of(slice *out, const sl_jinja_value part[3], size_t len) 
 
 static sl_status slice_text(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, slice s) {
     const sl_jinja_text *text = of.as.text;
-    SL_TRY(sl_jinja_step(run, text->n_bytes / 64));
+    if (text->n_bytes != text->n_chars) SL_TRY(sl_jinja_step(run, text->n_bytes / 16));
     if (s.step == 1 || s.n < 2) {
         size_t begin = s.n ? sl_jinja_offset(text, (size_t)s.start) : 0;
         size_t end = s.n ? sl_jinja_offset(text, (size_t)s.start + s.n) : 0;

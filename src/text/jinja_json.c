@@ -186,7 +186,7 @@ static sl_status write_value(writer *w, sl_jinja_value v, unsigned depth) {
     if (depth > SL_JINJA_MAX_NESTING)
         return SL_FAIL(SL_BAD_INPUT, "tojson: a value nests more than %d deep",
                        SL_JINJA_MAX_NESTING);
-    SL_TRY(sl_jinja_step(w->run, 1 + (v.type == SL_JINJA_TEXT ? v.as.text->n_bytes / 64 : 0)));
+    SL_TRY(sl_jinja_step(w->run, 4 + (v.type == SL_JINJA_TEXT ? v.as.text->n_bytes / 64 : 0)));
     switch (v.type) {
     case SL_JINJA_NONE: sl_buf_text(&w->buf, "null"); break;
     case SL_JINJA_BOOL: sl_buf_text(&w->buf, v.as.b ? "true" : "false"); break;

@@ -115,7 +115,7 @@ static sl_status window(sl_jinja_call *c, sl_span *out, size_t *begin, int at) {
     size_t first = sl_jinja_offset(c->self.as.text, (size_t)from),
            last = sl_jinja_offset(c->self.as.text, (size_t)to);
     *out = sl_span_make(c->self.as.text->data + first, last - first);
-    return sl_jinja_step(c->run, last / 64);
+    return sl_jinja_step(c->run, last / 16);
 }
 
 static sl_status find(sl_jinja_call *c, sl_jinja_value *out, bool last, bool must) {

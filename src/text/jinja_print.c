@@ -196,7 +196,7 @@ sl_status sl_jinja_repr_to(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v, uns
     if (depth > SL_JINJA_MAX_NESTING)
         return SL_FAIL(SL_BAD_INPUT, "a value nests more than %d deep and cannot be printed",
                        SL_JINJA_MAX_NESTING);
-    SL_TRY(sl_jinja_step(run, 1));
+    SL_TRY(sl_jinja_step(run, 4)); // a print costs as much as a few nodes
     switch (v.type) {
     case SL_JINJA_MISSING:
     case SL_JINJA_UNDEFINED: sl_buf_text(buf, "Undefined"); return buf->status;

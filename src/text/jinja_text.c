@@ -196,18 +196,17 @@ static void fold_char(sl_buf *buf, uint32_t cp) {
     for (utf8proc_ssize_t i = 0; i < n && i < 8; i++) put(buf, (uint32_t)out[i]);
 }
 
-static void map_ascii(sl_buf *buf, char c, sl_jinja_case to) {
+static char map_ascii(char c, sl_jinja_case to) {
     bool upper = c >= 'A' && c <= 'Z', lower = c >= 'a' && c <= 'z';
     bool flip =
         to == SL_JINJA_SWAP || (to == SL_JINJA_UPPER || to == SL_JINJA_TITLE ? lower : upper);
-    if ((upper || lower) && flip) c ^= 0x20;
-    sl_buf_append(buf, &c, 1);
+    return (upper || lower) && flip ? (char)(c ^ 0x20) : c;
 }
 
 void sl_jinja_map_char(sl_buf *buf, sl_span s, size_t *at, sl_jinja_case to) {
     size_t begin = *at;
     uint32_t cp = sl_jinja_char(s, at);
-    if (cp < 0x80) return map_ascii(buf, (char)cp, to);
+    if (cp < 0x80) return put(buf, (unsigned char)map_ascii((char)cp, to));
     utf8proc_int32_t c = (utf8proc_int32_t)cp;
     if (to == SL_JINJA_SWAP) {
         to = sl_jinja_is_upper(cp) ? SL_JINJA_LOWER : SL_JINJA_UPPER;
@@ -227,7 +226,17 @@ void sl_jinja_map_char(sl_buf *buf, sl_span s, size_t *at, sl_jinja_case to) {
 }
 
 void sl_jinja_map_case(sl_buf *buf, sl_span s, sl_jinja_case to) {
-    for (size_t at = 0; at < s.n_bytes && buf->status == SL_OK;) sl_jinja_map_char(buf, s, &at, to);
+    for (size_t at = 0; at < s.n_bytes && buf->status == SL_OK;) {
+        char run[256]; // ASCII goes by the block
+        size_t n = 0;
+        while (n < sizeof run && at + n < s.n_bytes && (unsigned char)s.data[at + n] < 0x80) {
+            run[n] = map_ascii(s.data[at + n], to);
+            n++;
+        }
+        sl_buf_append(buf, run, n);
+        at += n;
+        if (at < s.n_bytes && n < sizeof run) sl_jinja_map_char(buf, s, &at, to);
+    }
 }
 
 // ---- building ----
