@@ -31,13 +31,13 @@ on_arm64() {
     QEMU_CPU=$1 SLUICE_TEST_LEVEL=$2 ctest --test-dir "$dir" -j "$jobs" --output-on-failure --no-tests=error -R "$3"
 }
 
-# PROCESSOR LEVEL: the row kernels, and some products and attention of every type.
+# PROCESSOR LEVEL PRODUCTS: the row kernels, some attention, and these tests of the products.
 on_x86_64() {
     echo "x86-64, $1: $2"
     local player=(env "SLUICE_TEST_LEVEL=$2" qemu-x86_64 -cpu "$1")
     "${player[@]}" "$build/tests/test_kernels"
-    "${player[@]}" "$build/tests/test_matmul" --filter ranges_write_only_theirs
     "${player[@]}" "$build/tests/test_attend" --filter odd_sizes
+    "${player[@]}" "$build/tests/test_matmul" --filter "$3"
 }
 
 cmake -S "$source_dir" -B "$dir" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$source_dir/cmake/arm64-qemu.cmake" \
@@ -46,5 +46,6 @@ ninja -C "$dir" -j "$jobs" --quiet
 on_arm64 max i8mm '^(kernel|op|golden)\.|^unit\.test_(base|pool)$'
 on_arm64 cortex-a76 dotprod '^kernel\.test_(kernels|matmul)$'
 on_arm64 cortex-a53 neon '^kernel\.'
-on_x86_64 Nehalem generic 2>&1 | grep -v 'warning: TCG'
-on_x86_64 Haswell avx2 2>&1 | grep -v 'warning: TCG'
+on_x86_64 Nehalem generic ranges_write_only_theirs 2>&1 | grep -v 'warning: TCG'
+# qemu 7.2 gathers wrongly when the indices are in ymm4, so no block types here (VPGATHERDD; all eight get the first one's).
+on_x86_64 Haswell avx2 float_weights 2>&1 | grep -v 'warning: TCG'

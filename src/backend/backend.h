@@ -17,7 +17,7 @@ typedef struct sl_device_options {
     int n_thread_prefill; // wider steps; 0 = chosen by the backend
     bool repack;          // may keep own copies of weights in a faster order (plan->copy_bytes)
     bool wire;            // locks such copies into memory, as far as the system allows
-    const char *level;    // narrows the instruction set ("generic", "avx2", "avx512"); NULL = the best there is
+    const char *level;    // narrows the instruction set ("generic", "avx2", "neon" and so on); NULL = the best there is
 } sl_device_options;
 
 typedef struct sl_device_info {

@@ -163,7 +163,8 @@ static const setting all_settings[] = {
 
 // Every tiny model (families, weight types), at every level that this machine has.
 static void check_tiny(const char *level) {
-    setenv("SLUICE_CPU", level, 1);
+    if (level) setenv("SLUICE_CPU", level, 1);
+    else unsetenv("SLUICE_CPU");
     DIR *dir = opendir(test_source_path("tests/golden/tiny"));
     REQUIRE(dir);
     int n_models = 0;
@@ -182,11 +183,18 @@ static void check_tiny(const char *level) {
 TEST(tiny_models_on_the_generic_level) {
     check_tiny("generic");
 }
+#if defined(__x86_64__)
 TEST(tiny_models_on_avx2) {
+    if (!__builtin_cpu_supports("avx2")) test_skip("this processor has no AVX2");
     check_tiny("avx2");
 }
+#elif defined(__aarch64__)
+TEST(tiny_models_on_neon) {
+    check_tiny("neon");
+}
+#endif
 TEST(tiny_models_on_the_best_level) {
-    check_tiny("avx512");
+    check_tiny(NULL);
 }
 
 static const setting few_settings[] = {
