@@ -21,7 +21,7 @@ const char synth_shape_names[] = "llama-3.1-8b llama-3.2-1b dense-144k tiny";
 
 typedef struct family {
     const char *name;
-    bool qkv_biases, qk_norms, post_norms;
+    bool qkv_biases, qk_norms, gemma; // gemma: post norms, and always tied
     uint32_t window;
     float attn_softcap, final_softcap;
 } family;
@@ -296,7 +296,7 @@ static void add_layer(builder *b, uint32_t layer) {
     add_matrix(b, m->base, s->n_ff, s->n_embd, "ffn_gate", layer);
     add_matrix(b, m->base, s->n_ff, s->n_embd, "ffn_up", layer);
     add_matrix(b, more, s->n_embd, s->n_ff, "ffn_down", layer);
-    if (b->family->post_norms) {
+    if (b->family->gemma) {
         add_norm(b, s->n_embd, "post_attention_norm", layer);
         add_norm(b, s->n_embd, "post_ffw_norm", layer);
     }
@@ -326,7 +326,8 @@ sl_status synth_model_build(synth_model *model, sl_gguf_writer *writer, synth_re
     if (!b.mix)
         return SL_FAIL(SL_BAD_ARG, "there is no type '%s'; there are %s", request->type,
                        synth_type_names);
-    SL_TRY(set_vocab(writer, request)); // first: it may raise n_vocab
+    if (b.family->gemma) request->shape.tied = true;
+    SL_TRY(set_vocab(writer, request)); // before the keys: it may raise n_vocab
     set_keys(&b);
     add_tensors(&b);
     return b.status;

@@ -65,6 +65,7 @@ static int add_prefill(text *out, const bench *b) {
 
 static int add_decode(text *out, const bench *b) {
     if (!b->n_decode) return APP_OK;
+    bool above = false;
     int result = add(out,
                      "\ndecode        depth     tok/s  spread    p50 ms     p90     p99     "
                      "max  p99/p50  MB/token    GB/s  of limit  allocs  faults%s\n",
@@ -83,7 +84,10 @@ static int add_decode(text *out, const bench *b) {
         if (result == APP_OK && d->joules.n)
             result = add(out, "%9.3f", series_summarize(&d->joules).p50);
         if (result == APP_OK) result = add(out, "\n");
+        above |= bench_share(b, gb_s) > 1;
     }
+    if (result == APP_OK && above)
+        result = add(out, "More than the limit: weights stayed in the processor's caches.\n");
     return result;
 }
 
