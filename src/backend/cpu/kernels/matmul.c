@@ -41,16 +41,18 @@ static void unpack(walk *w, uint32_t i_panel, const sl_panel_kind *kind, sl_pane
 }
 
 static void store(const sl_cpu_matmul *m, const float *acc, uint32_t out, uint32_t n_out) {
+    const float *bias = m->bias ? m->bias + out : NULL;
     for (uint32_t row = 0; row < m->n_row; row++, acc += SL_PANEL_PAIR * SL_CPU_PANEL_ROWS) {
         float *to = (float *)(void *)((uint8_t *)m->out + row * m->out_stride) + out;
-        const float *bias = m->bias ? m->bias + out : NULL;
         const float *add = m->add ? (const float *)(const void *)((const uint8_t *)m->add + row * m->add_stride) + out : NULL;
-        for (uint32_t i = 0; i < n_out; i++) {
-            float sum = acc[i];
-            if (bias) sum += bias[i];
-            if (add) sum += add[i];
-            to[i] = sum;
-        }
+        // One loop for each case, so that compilers make vectors of them.
+        if (!bias && !add) memcpy(to, acc, n_out * sizeof *to);
+        else if (!add)
+            for (uint32_t i = 0; i < n_out; i++) to[i] = acc[i] + bias[i];
+        else if (!bias)
+            for (uint32_t i = 0; i < n_out; i++) to[i] = acc[i] + add[i];
+        else
+            for (uint32_t i = 0; i < n_out; i++) to[i] = acc[i] + bias[i] + add[i];
     }
 }
 
