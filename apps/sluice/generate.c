@@ -14,33 +14,39 @@ const char *stop_reason_name(stop_reason reason) {
     return names[reason];
 }
 
+// Zeroed and touched, so that the token loop is not the first to write it.
+static void *take(size_t n, size_t elem_bytes) {
+    enum { PAGE_BYTES = 4096 };
+    volatile char *p = calloc(n ? n : 1, elem_bytes);
+    for (size_t at = 0; p && at < n * elem_bytes; at += PAGE_BYTES) p[at] = 0;
+    return (void *)p;
+}
+
 static int answer_init(answer *a, size_t cap, int32_t n_top) {
+    enum { TOKEN_BYTES = 16 }; // of text; longer ones make the text grow
     *a = (answer){.cap = cap, .n_top = n_top > 0 ? (size_t)n_top : 0};
-    a->ids = calloc(cap, sizeof *a->ids);
-    a->token_ms = calloc(cap, sizeof *a->token_ms);
-    if (!a->ids || !a->token_ms) return app_fail("out of memory");
+    a->ids = take(cap, sizeof *a->ids);
+    a->token_ms = take(cap, sizeof *a->token_ms);
+    a->text = (text){take(cap, TOKEN_BYTES), 0, cap * TOKEN_BYTES};
+    if (!a->ids || !a->token_ms || !a->text.data) return app_fail("out of memory");
     if (n_top < 0) return APP_OK;
-    a->logprobs = calloc(cap, sizeof *a->logprobs);
-    return a->logprobs ? APP_OK : app_fail("out of memory");
+    a->logprobs = take(cap, sizeof *a->logprobs);
+    a->top_ids = take(cap, a->n_top * sizeof *a->top_ids);
+    a->top_logprobs = take(cap, a->n_top * sizeof *a->top_logprobs);
+    return a->logprobs && a->top_ids && a->top_logprobs ? APP_OK : app_fail("out of memory");
 }
 
 void answer_free(answer *a) {
-    for (size_t i = 0; a->logprobs && i < a->n; i++)
-        free(a->logprobs[i].top_ids), free(a->logprobs[i].top_logprobs);
-    free(a->ids), free(a->token_ms), free(a->logprobs);
+    free(a->ids), free(a->token_ms), free(a->logprobs), free(a->top_ids), free(a->top_logprobs);
     text_free(&a->text);
     *a = (answer){0};
 }
 
-static int keep_logprobs(answer *a, const float *logits, size_t n_vocab, int32_t token) {
+static void keep_logprobs(answer *a, const float *logits, size_t n_vocab, int32_t token) {
     token_logprobs *t = &a->logprobs[a->n];
-    size_t n = a->n_top + 1; // never an empty array
-    t->top_ids = calloc(n, sizeof *t->top_ids),
-    t->top_logprobs = calloc(n, sizeof *t->top_logprobs);
-    if (!t->top_ids || !t->top_logprobs)
-        return free(t->top_ids), free(t->top_logprobs), app_fail("out of memory");
+    t->top_ids = a->top_ids + a->n * a->n_top;
+    t->top_logprobs = a->top_logprobs + a->n * a->n_top;
     sluice_top_logprobs(logits, n_vocab, a->n_top, t->top_ids, t->top_logprobs, token, &t->logprob);
-    return APP_OK;
 }
 
 // Gives the text that `token` completes (-1: what is left) to the answer and to the one who
@@ -63,8 +69,7 @@ static int choose_token(answer *a, const session *s, const generate_request *req
     sluice_status status = sluice_sample(request->sampler, logits, &token);
     if (status != SLUICE_OK) return app_fail_library(status);
     sluice_sampler_accept(request->sampler, token);
-    if (a->logprobs && keep_logprobs(a, logits, (size_t)s->model_info.n_vocab, token) != APP_OK)
-        return APP_FAILED;
+    if (a->logprobs) keep_logprobs(a, logits, (size_t)s->model_info.n_vocab, token);
     double now = app_now_ms();
     a->ids[a->n] = token;
     a->token_ms[a->n++] = (float)(now - *clock_ms);
@@ -92,6 +97,7 @@ static int decode(answer *a, session *s, const generate_request *request, sluice
         if (pos >= s->engine_info.n_ctx) return a->stop = STOP_CONTEXT, APP_OK;
         sluice_status status = sluice_step(s->engine, &(sluice_row){token, 0, pos, true}, 1);
         if (status != SLUICE_OK) return app_fail_library(status);
+        if (a->n == 1) sluice_engine_get_stats(s->engine, &a->warm); // the first decode step is warm-up
     }
 }
 
@@ -131,6 +137,8 @@ int generate(answer *out, session *s, const generate_request *request) {
     if (result == APP_OK) result = prefill(out, s, request);
     if (result == APP_OK && out->stop != STOP_INTERRUPTED)
         result = decode(out, s, request, stream, start);
+    sluice_engine_get_stats(s->engine, &out->end);
+    if (out->n < 2) out->warm = out->end; // nothing came after warm-up
     if (result == APP_OK) result = emit_text(out, stream, -1, request);
     sluice_stream_destroy(&stream);
     return result;

@@ -13,19 +13,22 @@ const char *stop_reason_name(stop_reason reason); // as in --json
 
 typedef struct token_logprobs {
     float logprob;       // of the chosen token
-    int32_t *top_ids;    // (n_top) owned by the answer
-    float *top_logprobs; // (n_top)
+    int32_t *top_ids;    // (n_top) in the answer's array
+    float *top_logprobs; // (n_top) likewise
 } token_logprobs;
 
 typedef struct answer {
     int32_t *ids;             // (n) with the stop token, if one ended it
     float *token_ms;          // (n) from the token before (the first: from the start) to this one
     token_logprobs *logprobs; // (n) or NULL
+    int32_t *top_ids;         // (cap, n_top)
+    float *top_logprobs;      // (cap, n_top)
     size_t n, cap, n_top;
     text text; // what the ids say, without the stop token
     stop_reason stop;
     size_t n_prompt; // tokens of the prompt that were computed; the others were there already
     double prompt_ms, ttft_ms, decode_ms;
+    sluice_engine_stats warm, end; // after the first decode step, and at the end
 } answer;
 
 typedef int generate_emit(void *user, const char *bytes,

@@ -55,17 +55,15 @@ static json_t *timings_to_json(const session *s, const answer *a) {
 
 int run_print_json(const session *s, const run_options *options, const generate_request *request,
                    const answer *a) {
-    sluice_engine_stats stats;
-    sluice_status status = sluice_engine_get_stats(s->engine, &stats);
-    if (status != SLUICE_OK) return app_fail_library(status);
     json_t *root =
         json_pack("{s:o, s:o, s:o, s:s, s:I, s:o, s:i, s:I, s:{s:I, s:I}}", "text",
                   json_any_text(a->text.data, a->text.n), "prompt_ids",
                   ids_to_json(request->ids, request->n_ids), "ids", ids_to_json(a->ids, a->n),
                   "stop", stop_reason_name(a->stop), "seed", (json_int_t)options->seed, "timings",
                   timings_to_json(s, a), "n_threads", (int)s->engine_info.n_thread, "allocations",
-                  (json_int_t)stats.n_alloc, "faults", "minor", (json_int_t)stats.n_minor_fault,
-                  "major", (json_int_t)stats.n_major_fault);
+                  (json_int_t)(a->end.n_alloc - a->warm.n_alloc), "faults", "minor",
+                  (json_int_t)(a->end.n_minor_fault - a->warm.n_minor_fault), "major",
+                  (json_int_t)(a->end.n_major_fault - a->warm.n_major_fault));
     if (root && a->logprobs) json_object_set_new(root, "logprobs", logprobs_to_json(a));
     // 9 digits bring a float back exactly; times need no more.
     char *printed = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
