@@ -275,6 +275,7 @@ TEST(bad_values_reach_only_those_who_see_them) {
                     test_failed(__FILE__, __LINE__, "%s: position %d dim %d is %g", names[l],
                                 c->pos[row], d, (double)x);
             }
+        free(v);
         free_scene(c);
     }
 }
