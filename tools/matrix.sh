@@ -45,7 +45,10 @@ levels)
             continue
         fi
         echo "SLUICE_CPU=$level"
-        SLUICE_CPU=$level ctest --test-dir "$build" -j "$jobs" --output-on-failure -R '^(golden\.test_tiny|cli\.run\..*)$'
+        tests='golden\.test_tiny|cli\.run\..*'
+        # Real models are too slow there: without FMA instructions each fmaf is a call.
+        if [ "$level" = generic ]; then tests='golden\.test_tiny'; fi
+        SLUICE_CPU=$level ctest --test-dir "$build" -j "$jobs" --output-on-failure -R "^($tests)\$"
     done
     ;;
 *)
