@@ -9,7 +9,7 @@ help:
 	@echo "make quick    build and run the tests that take seconds"
 	@echo "make build    build only"
 	@echo "make check    layers, symbols, instruction sets, sizes, form"
-	@echo "make format   clang-format 14 over the C files given in FILES=..."
+	@echo "make format   lay out all C files by .clang-format (clang-format 14)"
 	@echo "make clean    remove $(BUILD)/"
 
 build:
@@ -37,7 +37,7 @@ check: build
 	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure -L check
 
 format:
-	clang-format-14 -i $(FILES)
+	find src apps examples include tests bench tools -name '*.[ch]' ! -name '*_tab.*' -exec clang-format-14 -i {} +
 
 clean:
 	rm -rf $(BUILD)

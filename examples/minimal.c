@@ -12,8 +12,7 @@
 
 enum { MAX_PROMPT = 1024, MAX_NEW = 64 };
 
-static int generate(sluice_engine *engine, const sluice_model *model, sluice_sampler *sampler,
-                    sluice_stream *stream) {
+static int generate(sluice_engine *engine, const sluice_model *model, sluice_sampler *sampler, sluice_stream *stream) {
     sluice_row row = {0, 0, sluice_seq_length(engine, 0), true};
     for (int i = 0; i < MAX_NEW; i++, row.pos++) {
         const char *text;
@@ -40,13 +39,11 @@ int main(int argc, char **argv) {
 
     sluice_sampler_options greedy = sluice_sampler_options_default();
     greedy.temp = 0;
-    int failed =
-        sluice_model_open(&model, argv[1], NULL) || sluice_model_get_info(model, &info) ||
-        sluice_engine_create(&engine, model, NULL) ||
-        sluice_sampler_create(&sampler, info.n_vocab, 0, &greedy) ||
-        sluice_stream_create(&stream, model, 0) ||
-        sluice_encode(model, ids, MAX_PROMPT, &n, argv[2], strlen(argv[2]), SLUICE_ADD_BOS) ||
-        sluice_prefill(engine, 0, ids, n, NULL, NULL) || generate(engine, model, sampler, stream);
+    int failed = sluice_model_open(&model, argv[1], NULL) || sluice_model_get_info(model, &info) ||
+                 sluice_engine_create(&engine, model, NULL) ||
+                 sluice_sampler_create(&sampler, info.n_vocab, 0, &greedy) || sluice_stream_create(&stream, model, 0) ||
+                 sluice_encode(model, ids, MAX_PROMPT, &n, argv[2], strlen(argv[2]), SLUICE_ADD_BOS) ||
+                 sluice_prefill(engine, 0, ids, n, NULL, NULL) || generate(engine, model, sampler, stream);
     if (failed) fprintf(stderr, "%s\n", sluice_last_error());
 
     sluice_stream_destroy(&stream);

@@ -4,21 +4,21 @@
  *
  * The one public header. C99 and C++. A program opens a model (a GGUF file), creates an engine (the model compiled to
  * a static plan on one backend, with all memory taken), and makes steps: a step is a batch of rows (token, sequence,
- * position), and gives logits for the rows that want them. Prefill, decode, several users and the checking of drafts are
- * all the same step with other rows.
+ * position), and gives logits for the rows that want them. Prefill, decode, several users and the checking of drafts
+ * are all the same step with other rows.
  *
  * Errors: every function that can fail returns a sluice_status; sluice_last_error() is the reason, one sentence, of the
  * last failure on the calling thread. Out-parameters are NULL or 0 after a failure. The library never prints, exits, or
  * reads the environment, except SLUICE_CPU (generic; avx2, avx512; neon, dotprod, i8mm: the highest instruction set to
  * use), read when an engine is created.
  *
- * Ownership: what a function named create, open or a `char **` gives you is yours, and goes back by the matching destroy,
- * close or sluice_free; every other pointer is borrowed, and each declaration says until when.
+ * Ownership: what a function named create, open or a `char **` gives you is yours, and goes back by the matching
+ * destroy, close or sluice_free; every other pointer is borrowed, and each declaration says until when.
  *
  * Threads: a model is immutable and may be shared. An engine, a sampler and a stream belong to one thread at a time.
  *
- * Units are in the names: _bytes, _ms. Shapes are written (rows, columns), row-major. Text is UTF-8 with explicit length
- * where it may hold any bytes. Structs that you fill begin with a size, set by their _default function.
+ * Units are in the names: _bytes, _ms. Shapes are written (rows, columns), row-major. Text is UTF-8 with explicit
+ * length where it may hold any bytes. Structs that you fill begin with a size, set by their _default function.
  */
 #ifndef SLUICE_H
 #define SLUICE_H
@@ -47,9 +47,9 @@ typedef enum sluice_status {
     SLUICE_INTERNAL     /* a bug of sluice, found by a check */
 } sluice_status;
 
-const char *sluice_last_error(void);                   /* never NULL; valid until the thread's next failure */
-const char *sluice_status_name(sluice_status status);  /* static */
-void sluice_free(void *ptr);                           /* what a `char **` parameter gave; NULL is fine */
+const char *sluice_last_error(void);                  /* never NULL; valid until the thread's next failure */
+const char *sluice_status_name(sluice_status status); /* static */
+void sluice_free(void *ptr);                          /* what a `char **` parameter gave; NULL is fine */
 
 /* Called while something long goes on: n of total (bytes or tokens). A non-zero result stops it (SLUICE_CANCELLED). */
 typedef int sluice_progress(void *user, uint64_t n, uint64_t total);
@@ -80,13 +80,13 @@ typedef struct sluice_model_options {
 } sluice_model_options;
 
 typedef struct sluice_model_info {
-    const char *arch, *name;   /* valid as long as the model; name may be "" */
-    const char *type;          /* what most weights are, e.g. "Q4_K" */
+    const char *arch, *name; /* valid as long as the model; name may be "" */
+    const char *type;        /* what most weights are, e.g. "Q4_K" */
     int32_t n_layer, n_embd, n_head, n_head_kv, n_vocab;
-    int32_t n_ctx_train;       /* positions it was trained for */
+    int32_t n_ctx_train; /* positions it was trained for */
     uint64_t n_params;
     uint64_t file_bytes, weight_bytes;
-    int32_t bos, eos;          /* -1: none */
+    int32_t bos, eos; /* -1: none */
     bool has_tokenizer, has_chat_template, adds_bos;
 } sluice_model_info;
 
@@ -106,22 +106,26 @@ enum {
 
 /* *n gets the number of ids (bytes) there are; at most cap are written, and if cap is smaller the status is SLUICE_FULL
  * unless cap is 0, which only counts. No byte sequence fails. text may hold NULs and invalid UTF-8. */
-sluice_status sluice_encode(const sluice_model *model, int32_t *ids, size_t cap, size_t *n, const char *text, size_t n_bytes, unsigned flags);
+sluice_status sluice_encode(const sluice_model *model, int32_t *ids, size_t cap, size_t *n, const char *text,
+                            size_t n_bytes, unsigned flags);
 /* The exact bytes of a sequence of ids (not NUL-terminated). An id out of range is SLUICE_BAD_ARG. */
-sluice_status sluice_decode(const sluice_model *model, char *text, size_t cap, size_t *n, const int32_t *ids, size_t n_ids, unsigned flags);
+sluice_status sluice_decode(const sluice_model *model, char *text, size_t cap, size_t *n, const int32_t *ids,
+                            size_t n_ids, unsigned flags);
 
 /* A stream gives the text of one token after another in whole UTF-8 characters. */
 typedef struct sluice_stream sluice_stream;
 sluice_status sluice_stream_create(sluice_stream **out, const sluice_model *model, unsigned flags);
 void sluice_stream_destroy(sluice_stream **stream);
-/* The text that the token completes, perhaps "" (not NUL-terminated); valid until the next call. token = -1: the end; gives
- * what was held back. */
+/* The text that the token completes, perhaps "" (not NUL-terminated); valid until the next call. token = -1: the end;
+ * gives what was held back. */
 sluice_status sluice_stream_push(sluice_stream *stream, int32_t token, const char **text, size_t *n_bytes);
 
-/* The prompt of a conversation by a chat template: the model's own, or `template_text` if it is not NULL (then model may
- * be NULL). conversation: JSON {"messages": [...], "tools": [...], "add_generation_prompt": true, ...}; further keys are
- * passed to the template. now_unix: what a template takes for the present time, seconds since 1970 in local time. */
-sluice_status sluice_render(const sluice_model *model, const char *template_text, const char *conversation, int64_t now_unix, char **text);
+/* The prompt of a conversation by a chat template: the model's own, or `template_text` if it is not NULL (then model
+ * may be NULL). conversation: JSON {"messages": [...], "tools": [...], "add_generation_prompt": true, ...}; further
+ * keys are passed to the template. now_unix: what a template takes for the present time, seconds since 1970 in local
+ * time. */
+sluice_status sluice_render(const sluice_model *model, const char *template_text, const char *conversation,
+                            int64_t now_unix, char **text);
 
 /* ---- engines ----------------------------------------------------------------------------------------------- */
 
@@ -131,21 +135,21 @@ typedef struct sluice_engine sluice_engine;
 typedef enum sluice_repack {
     SLUICE_REPACK_AUTO = 0, /* if the copies fit into free memory beside everything else */
     SLUICE_REPACK_ON,
-    SLUICE_REPACK_OFF       /* weights are read where the file is mapped */
+    SLUICE_REPACK_OFF /* weights are read where the file is mapped */
 } sluice_repack;
 
 typedef struct sluice_engine_options {
     size_t size;
-    const char *backend;       /* "cpu" (default), "ref" */
-    int32_t n_ctx;             /* positions of a sequence; 0 = what the model was trained for, or 4096 if that is more */
-    int32_t n_seq;             /* sequences that may live at once; default 1 */
-    int32_t n_row_max;         /* rows of a step: the prefill chunk; default 512 */
-    int32_t n_logit_max;       /* rows of a step that may want logits; default 8 */
-    int32_t n_thread;          /* decode; 0 = all processors */
-    int32_t n_thread_prefill;  /* 0 = n_thread */
-    const char *kv_k, *kv_v;   /* "f16" or "f32"; NULL = f16, on "ref" f32 */
-    sluice_repack repack;      /* default SLUICE_REPACK_AUTO */
-    bool wire;                 /* lock weights and workspace into memory as far as the system allows */
+    const char *backend;      /* "cpu" (default), "ref" */
+    int32_t n_ctx;            /* positions of a sequence; 0 = what the model was trained for, or 4096 if that is more */
+    int32_t n_seq;            /* sequences that may live at once; default 1 */
+    int32_t n_row_max;        /* rows of a step: the prefill chunk; default 512 */
+    int32_t n_logit_max;      /* rows of a step that may want logits; default 8 */
+    int32_t n_thread;         /* decode; 0 = all processors */
+    int32_t n_thread_prefill; /* 0 = n_thread */
+    const char *kv_k, *kv_v;  /* "f16" or "f32"; NULL = f16, on "ref" f32 */
+    sluice_repack repack;     /* default SLUICE_REPACK_AUTO */
+    bool wire;                /* lock weights and workspace into memory as far as the system allows */
     sluice_progress *progress; /* of reading weights in; may be NULL */
     void *user;
 } sluice_engine_options;
@@ -154,54 +158,58 @@ typedef struct sluice_engine_info {
     char device[96];
     int32_t n_ctx, n_seq, n_row_max, n_logit_max, n_thread, n_thread_prefill;
     uint64_t weight_bytes, kv_bytes, workspace_bytes, other_bytes; /* taken at start */
-    uint64_t copy_bytes;                    /* repacked weights; then weight_bytes of the file need not stay in memory */
-    uint64_t wired_bytes;                   /* locked, if asked for */
-    uint64_t token_bytes;                   /* read from memory for one decoded token, without the KV cache */
-    uint64_t kv_position_bytes;             /* KV cache bytes of one position */
+    uint64_t copy_bytes;        /* repacked weights; then weight_bytes of the file need not stay in memory */
+    uint64_t wired_bytes;       /* locked, if asked for */
+    uint64_t token_bytes;       /* read from memory for one decoded token, without the KV cache */
+    uint64_t kv_position_bytes; /* KV cache bytes of one position */
 } sluice_engine_info;
 
 typedef struct sluice_engine_stats { /* since creation */
     uint64_t n_step, n_row;
-    uint64_t n_alloc;                /* allocations inside steps: a bug if not 0 */
-    /* Page faults of the whole process, counted all of the time: a step asks the kernel for nothing. Those of a loop are the
-     * difference of two readings; a loop of steps, samples and stream pushes has none. */
+    uint64_t n_alloc; /* allocations inside steps: a bug if not 0 */
+    /* Page faults of the whole process, counted all of the time: a step asks the kernel for nothing. Those of a loop
+     * are the difference of two readings; a loop of steps, samples and stream pushes has none. */
     uint64_t n_minor_fault, n_major_fault;
 } sluice_engine_stats;
 
 typedef struct sluice_row {
     int32_t token;
-    int32_t seq;        /* 0 .. n_seq-1 */
-    int32_t pos;        /* the sequence's length so far, then rising by one for each of its rows in the step */
+    int32_t seq; /* 0 .. n_seq-1 */
+    int32_t pos; /* the sequence's length so far, then rising by one for each of its rows in the step */
     bool wants_logits;
 } sluice_row;
 
 sluice_engine_options sluice_engine_options_default(void);
-/* The model must outlive the engine. Takes all memory there will ever be; what does not fit is refused here, in words. */
-sluice_status sluice_engine_create(sluice_engine **out, const sluice_model *model, const sluice_engine_options *options);
+/* The model must outlive the engine. Takes all memory there will ever be; what does not fit is refused here, in
+ * words. */
+sluice_status sluice_engine_create(sluice_engine **out, const sluice_model *model,
+                                   const sluice_engine_options *options);
 void sluice_engine_destroy(sluice_engine **engine);
 sluice_status sluice_engine_get_info(const sluice_engine *engine, sluice_engine_info *out);
 sluice_status sluice_engine_get_stats(const sluice_engine *engine, sluice_engine_stats *out);
 
-/* What a step of n_row rows of one sequence that holds n_past positions must do, by the plan; one row wants logits. Each weight
- * and each cached position is read once. */
+/* What a step of n_row rows of one sequence that holds n_past positions must do, by the plan; one row wants logits.
+ * Each weight and each cached position is read once. */
 typedef struct sluice_step_cost {
     uint64_t weight_bytes, kv_bytes; /* read from memory */
     uint64_t n_mac;                  /* multiply-accumulates */
 } sluice_step_cost;
 sluice_status sluice_engine_get_cost(const sluice_engine *engine, int32_t n_row, int32_t n_past, sluice_step_cost *out);
 
-/* The program that an engine of these options would run, with shapes, types, bytes, and what it takes in memory; allocates
- * nothing of the engine's. */
+/* The program that an engine of these options would run, with shapes, types, bytes, and what it takes in memory;
+ * allocates nothing of the engine's. */
 sluice_status sluice_explain(const sluice_model *model, const sluice_engine_options *options, bool json, char **text);
 
 /* One step: n_row rows, 1 .. n_row_max. Nothing changes if it fails (a wrong row is SLUICE_BAD_ARG, a full context
  * SLUICE_FULL). */
 sluice_status sluice_step(sluice_engine *engine, const sluice_row *rows, size_t n_row);
-/* The logits (n_vocab) of the i-th row of the last step that wanted them; valid until the next step; NULL if there is none. */
+/* The logits (n_vocab) of the i-th row of the last step that wanted them; valid until the next step; NULL if there is
+ * none. */
 const float *sluice_logits(const sluice_engine *engine, size_t i);
 /* Appends n ids to a sequence in chunks of n_row_max; logits of the last one. progress may be NULL; after a cancel the
  * sequence has its whole chunks. */
-sluice_status sluice_prefill(sluice_engine *engine, int32_t seq, const int32_t *ids, size_t n, sluice_progress *progress, void *user);
+sluice_status sluice_prefill(sluice_engine *engine, int32_t seq, const int32_t *ids, size_t n,
+                             sluice_progress *progress, void *user);
 
 int32_t sluice_seq_length(const sluice_engine *engine, int32_t seq);
 /* Forgets positions n .. end. */
@@ -213,12 +221,13 @@ sluice_status sluice_seq_fork(sluice_engine *engine, int32_t dst, int32_t src, i
 
 typedef struct sluice_plan_options {
     size_t size;
-    int32_t n_ctx;             /* positions of a sequence; 0 = what the model was trained for, or 4096 if that is more */
-    const char *kv;            /* type of the KV cache: "f16" (default), "f32", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl" */
-    const char *device;        /* "rtx 5090", "m4 max 64gb", "gddr7 32gbps x256", "h200 + ddr5-5600x8"; NULL = this machine */
-    const char *cache_path;    /* JSON file that remembers measured bandwidths; NULL = measure each time */
-    int32_t n_thread;          /* of this machine; 0 = all processors */
-    sluice_repack repack;      /* as for an engine; on a named device off */
+    int32_t n_ctx;      /* positions of a sequence; 0 = what the model was trained for, or 4096 if that is more */
+    const char *kv;     /* type of the KV cache: "f16" (default), "f32", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0",
+                       "iq4_nl" */
+    const char *device; /* "rtx 5090", "m4 max 64gb", "gddr7 32gbps x256", "h200 + ddr5-5600x8"; NULL = this machine */
+    const char *cache_path; /* JSON file that remembers measured bandwidths; NULL = measure each time */
+    int32_t n_thread;       /* of this machine; 0 = all processors */
+    sluice_repack repack;   /* as for an engine; on a named device off */
 } sluice_plan_options;
 
 sluice_plan_options sluice_plan_options_default(void);
@@ -234,38 +243,42 @@ sluice_status sluice_measure_bandwidth(int n_thread, double *gb_s);
 
 /* ---- sampling ---------------------------------------------------------------------------------------------- */
 
-/* The order is fixed: bias, then repeat/frequency/presence penalties, then (if temp > 0) top-k, typical, top-p, min-p, temperature,
- * and one draw by a PCG32 generator: the same token for the same seed on every machine. temp <= 0: the best token, ties
- * to the lower id. */
+/* The order is fixed: bias, then repeat/frequency/presence penalties, then (if temp > 0) top-k, typical, top-p,
+ * min-p, temperature, and one draw by a PCG32 generator: the same token for the same seed on every machine. temp <=
+ * 0: the best token, ties to the lower id. */
 typedef struct sluice_sampler_options {
     size_t size;
-    float temp;               /* default 0.8 */
-    int32_t top_k;            /* default 40; 0 = off */
-    float top_p;              /* default 0.95; 1 = off */
-    float min_p;              /* default 0.05; 0 = off */
-    float typical_p;          /* default 1 = off */
-    float repeat_penalty;     /* default 1 = off; divides positive logits, multiplies negative ones (CTRL, Keskar 2019) */
-    float frequency_penalty;  /* default 0; times the count of the token (OpenAI) */
-    float presence_penalty;   /* default 0; once if the token occurred */
-    int32_t penalty_window;   /* tokens looked back on; default 64; -1 = all that the sampler can hold (n_ctx) */
+    float temp;           /* default 0.8 */
+    int32_t top_k;        /* default 40; 0 = off */
+    float top_p;          /* default 0.95; 1 = off */
+    float min_p;          /* default 0.05; 0 = off */
+    float typical_p;      /* default 1 = off */
+    float repeat_penalty; /* default 1 = off; divides positive logits, multiplies negative ones (CTRL, Keskar 2019) */
+    float frequency_penalty; /* default 0; times the count of the token (OpenAI) */
+    float presence_penalty;  /* default 0; once if the token occurred */
+    int32_t penalty_window;  /* tokens looked back on; default 64; -1 = all that the sampler can hold (n_ctx) */
     uint64_t seed;
-    const int32_t *bias_ids;  /* (n_bias) copied */
-    const float *bias;        /* (n_bias) added to the logits */
+    const int32_t *bias_ids; /* (n_bias) copied */
+    const float *bias;       /* (n_bias) added to the logits */
     size_t n_bias;
 } sluice_sampler_options;
 
 typedef struct sluice_sampler sluice_sampler;
 sluice_sampler_options sluice_sampler_options_default(void);
 /* n_history: tokens that penalties may look back on. All memory is taken here. */
-sluice_status sluice_sampler_create(sluice_sampler **out, int32_t n_vocab, int32_t n_history, const sluice_sampler_options *options);
+sluice_status sluice_sampler_create(sluice_sampler **out, int32_t n_vocab, int32_t n_history,
+                                    const sluice_sampler_options *options);
 void sluice_sampler_destroy(sluice_sampler **sampler);
-void sluice_sampler_accept(sluice_sampler *sampler, int32_t token); /* of the prompt, or a sampled one, for the penalties */
-/* Chooses a token by logits (n_vocab); does not accept it. SLUICE_BAD_INPUT if they hold a NaN or nothing above -inf. */
+void sluice_sampler_accept(sluice_sampler *sampler,
+                           int32_t token); /* of the prompt, or a sampled one, for the penalties */
+/* Chooses a token by logits (n_vocab); does not accept it. SLUICE_BAD_INPUT if they hold a NaN or nothing above -inf.
+ * */
 sluice_status sluice_sample(sluice_sampler *sampler, const float *logits, int32_t *token);
 
 /* The k most likely tokens by logits (n), most likely first, with log-probabilities (ties: lower id first). Writes
  * min(k, n) of each and returns that number. *of gets the log-probability of token `id` (of may be NULL). */
-size_t sluice_top_logprobs(const float *logits, size_t n, size_t k, int32_t *ids, float *logprobs, int32_t id, float *of);
+size_t sluice_top_logprobs(const float *logits, size_t n, size_t k, int32_t *ids, float *logprobs, int32_t id,
+                           float *of);
 
 #ifdef __cplusplus
 }

@@ -51,8 +51,8 @@ static inline void put_kv_array(bytes *b, const char *key, uint32_t kind, uint64
     put_u64(b, n);
 }
 // A tensor of up to four dims; n_dims is written as it is given.
-static inline void put_tensor(bytes *b, const char *name, uint32_t n_dims, uint64_t d0, uint64_t d1,
-                              uint32_t type, uint64_t off) {
+static inline void put_tensor(bytes *b, const char *name, uint32_t n_dims, uint64_t d0, uint64_t d1, uint32_t type,
+                              uint64_t off) {
     put_text(b, name);
     put_u32(b, n_dims);
     for (uint32_t i = 0; i < n_dims && i < 16; i++) put_u64(b, i == 0 ? d0 : i == 1 ? d1 : 1);
@@ -81,8 +81,7 @@ static inline void make_valid(bytes *b, uint32_t version) {
     put_kv(b, "u64", SL_GGUF_U64), put_u64(b, UINT64_MAX);
     put_kv(b, "i64", SL_GGUF_I64), put_u64(b, (uint64_t)-7);
     put_kv(b, "f64", SL_GGUF_F64), put(b, &(double){-0.25}, 8);
-    put_kv_array(b, "texts", SL_GGUF_STRING, 3), put_text(b, "a"), put_text(b, ""),
-        put_text(b, "ccc");
+    put_kv_array(b, "texts", SL_GGUF_STRING, 3), put_text(b, "a"), put_text(b, ""), put_text(b, "ccc");
     put_kv_array(b, "i32s", SL_GGUF_I32, 3), put_u32(b, 1), put_u32(b, (uint32_t)-2), put_u32(b, 3);
     put_kv_array(b, "empty", SL_GGUF_F32, 0);
     put_kv_u32(b, "general.alignment", 64);

@@ -40,29 +40,16 @@ MAKE(text_length_int32) {
     put_head(b, 3, 0, 1), put_kv_array(b, "tokenizer.ggml.tokens", SL_GGUF_STRING, 1);
     put_u64(b, 1ull << 31), put_zeros(b, 64);
 }
-MAKE(text_past_the_end) {
-    put_head(b, 3, 0, 1), put_kv(b, "k", SL_GGUF_STRING), put_u64(b, 65), put_zeros(b, 64);
-}
-MAKE(array_wraps) {
-    put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_U32, (1ull << 62) + 1), put_zeros(b, 64);
-}
+MAKE(text_past_the_end) { put_head(b, 3, 0, 1), put_kv(b, "k", SL_GGUF_STRING), put_u64(b, 65), put_zeros(b, 64); }
+MAKE(array_wraps) { put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_U32, (1ull << 62) + 1), put_zeros(b, 64); }
 // #27188
-MAKE(array_2_63) {
-    put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_U8, 1ull << 63), put_zeros(b, 64);
-}
-MAKE(texts_2_63) {
-    put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_STRING, 1ull << 63), put_zeros(b, 64);
-}
-MAKE(array_past_the_end) {
-    put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_F64, 9), put_zeros(b, 64);
-}
+MAKE(array_2_63) { put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_U8, 1ull << 63), put_zeros(b, 64); }
+MAKE(texts_2_63) { put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_STRING, 1ull << 63), put_zeros(b, 64); }
+MAKE(array_past_the_end) { put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_F64, 9), put_zeros(b, 64); }
 // ---- shapes
-MAKE(texts_past_the_end) {
-    put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_STRING, 9), put_zeros(b, 64);
-}
+MAKE(texts_past_the_end) { put_head(b, 3, 0, 1), put_kv_array(b, "k", SL_GGUF_STRING, 9), put_zeros(b, 64); }
 
-static inline void one_tensor(bytes *b, uint32_t n_dims, uint64_t d0, uint64_t d1, uint32_t type,
-                              uint64_t off) {
+static inline void one_tensor(bytes *b, uint32_t n_dims, uint64_t d0, uint64_t d1, uint32_t type, uint64_t off) {
     put_head(b, 3, 1, 0), put_tensor(b, "t", n_dims, d0, d1, type, off), put_data(b, 32, 64);
 }
 // CVE-2024-21802
@@ -97,8 +84,7 @@ MAKE(type_max) { one_tensor(b, 1, 32, 0, UINT32_MAX, 0); }
 // CVE-2025-53630, CVE-2026-27940: sizes whose sum is small again
 MAKE(sum_wraps) {
     put_head(b, 3, 2, 0);
-    put_tensor(b, "a", 1, 1ull << 63, 0, TYPE_I8, 0),
-        put_tensor(b, "b", 1, (1ull << 63) + 32, 0, TYPE_I8, 0);
+    put_tensor(b, "a", 1, 1ull << 63, 0, TYPE_I8, 0), put_tensor(b, "b", 1, (1ull << 63) + 32, 0, TYPE_I8, 0);
     put_data(b, 32, 64);
 }
 MAKE(offset_unaligned) { one_tensor(b, 1, 4, 0, SL_TYPE_F32, 4); }
@@ -129,21 +115,13 @@ MAKE(alignment_0) { with_alignment(b, 0); }
 MAKE(alignment_4) { with_alignment(b, 4); }
 MAKE(alignment_48) { with_alignment(b, 48); }
 // #26318
-MAKE(alignment_text) {
-    put_head(b, 3, 0, 1), put_kv(b, "general.alignment", SL_GGUF_STRING), put_text(b, "32");
-}
-MAKE(alignment_u64) {
-    put_head(b, 3, 0, 1), put_kv(b, "general.alignment", SL_GGUF_U64), put_u64(b, 32);
-}
+MAKE(alignment_text) { put_head(b, 3, 0, 1), put_kv(b, "general.alignment", SL_GGUF_STRING), put_text(b, "32"); }
+MAKE(alignment_u64) { put_head(b, 3, 0, 1), put_kv(b, "general.alignment", SL_GGUF_U64), put_u64(b, 32); }
 // ---- names and kinds
-MAKE(alignment_array) {
-    put_head(b, 3, 0, 1), put_kv_array(b, "general.alignment", SL_GGUF_U32, 0);
-}
+MAKE(alignment_array) { put_head(b, 3, 0, 1), put_kv_array(b, "general.alignment", SL_GGUF_U32, 0); }
 
 MAKE(key_empty) { put_head(b, 3, 0, 1), put_kv_u32(b, "", 1), put_zeros(b, 1); }
-MAKE(key_with_zero) {
-    put_head(b, 3, 0, 1), put_u64(b, 3), put(b, "a\0b", 3), put_u32(b, SL_GGUF_U32), put_u32(b, 1);
-}
+MAKE(key_with_zero) { put_head(b, 3, 0, 1), put_u64(b, 3), put(b, "a\0b", 3), put_u32(b, SL_GGUF_U32), put_u32(b, 1); }
 MAKE(key_twice) { put_head(b, 3, 0, 2), put_kv_u32(b, "same", 1), put_kv_u32(b, "same", 2); }
 MAKE(key_with_escapes) { put_head(b, 3, 0, 1), put_kv(b, "\033[31mred\n", 99), put_u32(b, 1); }
 MAKE(kind_unknown) { put_head(b, 3, 0, 1), put_kv(b, "k", SL_GGUF_KIND_COUNT), put_zeros(b, 16); }
@@ -151,16 +129,13 @@ MAKE(kind_max) { put_head(b, 3, 0, 1), put_kv(b, "k", UINT32_MAX), put_zeros(b, 
 // #26690
 MAKE(element_kind_unknown) { put_head(b, 3, 0, 1), put_kv_array(b, "k", 77, 1), put_zeros(b, 16); }
 MAKE(array_of_arrays) {
-    put_head(b, 3, 0, 1), put_kv_array(b, "deep", SL_GGUF_ARRAY, 1), put_u32(b, SL_GGUF_U8),
-        put_u64(b, 1), put_u8(b, 1);
+    put_head(b, 3, 0, 1), put_kv_array(b, "deep", SL_GGUF_ARRAY, 1), put_u32(b, SL_GGUF_U8), put_u64(b, 1),
+        put_u8(b, 1);
 }
-MAKE(tensor_name_empty) {
-    put_head(b, 3, 1, 0), put_tensor(b, "", 1, 8, 0, SL_TYPE_F32, 0), put_data(b, 32, 64);
-}
+MAKE(tensor_name_empty) { put_head(b, 3, 1, 0), put_tensor(b, "", 1, 8, 0, SL_TYPE_F32, 0), put_data(b, 32, 64); }
 MAKE(tensor_name_65) {
     put_head(b, 3, 1, 0);
-    put_tensor(b, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 1, 8, 0,
-               SL_TYPE_F32, 0);
+    put_tensor(b, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 1, 8, 0, SL_TYPE_F32, 0);
     put_data(b, 32, 64);
 }
 MAKE(tensor_twice) {
@@ -189,9 +164,7 @@ MAKE(split_no_past_count) {
     put_head(b, 3, 0, 2), put_kv(b, "split.no", SL_GGUF_U16), put(b, "\3\0", 2);
     put_kv(b, "split.count", SL_GGUF_U16), put(b, "\3\0", 2);
 }
-MAKE(split_count_text) {
-    put_head(b, 3, 0, 1), put_kv(b, "split.count", SL_GGUF_STRING), put_text(b, "2");
-}
+MAKE(split_count_text) { put_head(b, 3, 0, 1), put_kv(b, "split.count", SL_GGUF_STRING), put_text(b, "2"); }
 
 // clang-format off
 #define CASE(name, status, reason) {#name, make_##name, status, reason}

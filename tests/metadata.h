@@ -28,16 +28,14 @@ static inline void meta_int(metadata *m, const char *name, uint32_t value) {
 }
 
 // n values given by a function of their index.
-static inline void meta_ints(metadata *m, const char *name, uint32_t n,
-                             uint32_t (*of)(uint32_t i)) {
+static inline void meta_ints(metadata *m, const char *name, uint32_t n, uint32_t (*of)(uint32_t i)) {
     meta_key(m, name, SL_GGUF_ARRAY);
     put_u32(&m->kvs, SL_GGUF_U32);
     put_u64(&m->kvs, n);
     for (uint32_t i = 0; i < n; i++) put_u32(&m->kvs, of(i));
 }
 
-static inline void meta_tensor(metadata *m, const char *name, uint64_t d0, uint64_t d1, uint64_t d2,
-                               sl_type type) {
+static inline void meta_tensor(metadata *m, const char *name, uint64_t d0, uint64_t d1, uint64_t d2, sl_type type) {
     const sl_type_info *info = sl_type_find(type);
     put_text(&m->tensors, name);
     put_u32(&m->tensors, d2 > 1 ? 3 : d1 > 1 ? 2 : 1);
@@ -60,8 +58,7 @@ static inline void meta_begin(metadata *m, const char *arch, uint32_t n_layer, u
     meta_int(m, "context_length", 262144);
 }
 
-static inline void meta_heads(metadata *m, uint32_t n_head, uint32_t n_head_kv, uint32_t k_dim,
-                              uint32_t v_dim) {
+static inline void meta_heads(metadata *m, uint32_t n_head, uint32_t n_head_kv, uint32_t k_dim, uint32_t v_dim) {
     meta_int(m, "attention.head_count", n_head);
     meta_int(m, "attention.head_count_kv", n_head_kv);
     meta_int(m, "attention.key_length", k_dim);

@@ -32,29 +32,29 @@ typedef struct edit {
     uint64_t n, col, row;
 } edit;
 
-#define INT(key, value)                                                                            \
+#define INT(key, value) \
     { .kind = SET_INT, .name = (key), .number = (value) }
-#define FLOAT(key, value)                                                                          \
+#define FLOAT(key, value) \
     { .kind = SET_FLOAT, .name = (key), .number = (value) }
-#define BOOL(key, value)                                                                           \
+#define BOOL(key, value) \
     { .kind = SET_BOOL, .name = (key), .number = (value) }
-#define TEXT(key, value)                                                                           \
+#define TEXT(key, value) \
     { .kind = SET_TEXT, .name = (key), .text = (value) }
-#define INTS(key, value, count)                                                                    \
+#define INTS(key, value, count) \
     { .kind = SET_INTS, .name = (key), .number = (value), .n = (count) }
-#define FLOATS(key, value, count)                                                                  \
+#define FLOATS(key, value, count) \
     { .kind = SET_FLOATS, .name = (key), .number = (value), .n = (count) }
-#define DROP_K(key)                                                                                \
+#define DROP_K(key) \
     { .kind = DROP_KEY, .name = (key) }
-#define DROP_T(tensor)                                                                             \
+#define DROP_T(tensor) \
     { .kind = DROP_TENSOR, .name = (tensor) }
-#define ADD_T(tensor, c, r)                                                                        \
+#define ADD_T(tensor, c, r) \
     { .kind = ADD_TENSOR, .name = (tensor), .col = (c), .row = (r) }
-#define SHAPE_T(tensor, c, r)                                                                      \
+#define SHAPE_T(tensor, c, r) \
     { .kind = RESHAPE, .name = (tensor), .col = (c), .row = (r) }
-#define RETYPE_T(tensor, type)                                                                     \
+#define RETYPE_T(tensor, type) \
     { .kind = RETYPE, .name = (tensor), .number = (type) }
-#define END                                                                                        \
+#define END \
     { .kind = EDIT_END }
 
 typedef struct model_recipe {
@@ -104,18 +104,15 @@ static inline void put_int(model_writer *m, const char *name, uint32_t value) {
         REQUIRE_OK(sl_gguf_writer_set_u32(m->w, full_key(m->r, name), value), sl_error_text());
 }
 
-static inline void put_tensor(model_writer *m, const char *name, sl_type type, uint64_t col,
-                              uint64_t row) {
+static inline void put_tensor(model_writer *m, const char *name, sl_type type, uint64_t col, uint64_t row) {
     if (find_edit(m->r, DROP_TENSOR, name)) return;
     const edit *shape = find_edit(m->r, RESHAPE, name), *retype = find_edit(m->r, RETYPE, name);
     uint64_t dim[2] = {shape ? shape->col : col, shape ? shape->row : row};
     m->type[m->n++] = retype ? (sl_type)retype->number : type;
-    REQUIRE_OK(sl_gguf_writer_add_tensor(m->w, name, m->type[m->n - 1], dim, row > 1 ? 2 : 1),
-               sl_error_text());
+    REQUIRE_OK(sl_gguf_writer_add_tensor(m->w, name, m->type[m->n - 1], dim, row > 1 ? 2 : 1), sl_error_text());
 }
 
-static inline void put_layer_tensor(model_writer *m, uint32_t layer, const char *rest, uint64_t col,
-                                    uint64_t row) {
+static inline void put_layer_tensor(model_writer *m, uint32_t layer, const char *rest, uint64_t col, uint64_t row) {
     char name[64];
     snprintf(name, sizeof name, "blk.%u.%s", layer, rest);
     put_tensor(m, name, row > 1 ? m->r->type : SL_TYPE_F32, col, row);
@@ -175,8 +172,7 @@ static inline void put_vocab(model_writer *m) {
     }
     sl_gguf_writer *w = m->w;
     if (!find_edit(m->r, DROP_KEY, "tokenizer.ggml.model"))
-        REQUIRE_OK(sl_gguf_writer_set_text(w, "tokenizer.ggml.model", sl_span_of("llama")),
-                   sl_error_text());
+        REQUIRE_OK(sl_gguf_writer_set_text(w, "tokenizer.ggml.model", sl_span_of("llama")), sl_error_text());
     if (!find_edit(m->r, DROP_KEY, "tokenizer.ggml.tokens"))
         REQUIRE_OK(sl_gguf_writer_set_texts(w, "tokenizer.ggml.tokens", token, n), sl_error_text());
     if (!find_edit(m->r, DROP_KEY, "tokenizer.ggml.scores"))
@@ -238,8 +234,7 @@ static inline const char *write_model(const model_recipe *r) {
     snprintf(path, sizeof path, "%s/model-%d.gguf", test_scratch_dir(), n_file++ % 4);
     REQUIRE_OK(sl_gguf_writer_create(&m.w), sl_error_text());
     if (!find_edit(r, DROP_KEY, "general.architecture"))
-        REQUIRE_OK(sl_gguf_writer_set_text(m.w, "general.architecture", sl_span_of(r->arch)),
-                   sl_error_text());
+        REQUIRE_OK(sl_gguf_writer_set_text(m.w, "general.architecture", sl_span_of(r->arch)), sl_error_text());
     put_int(&m, ".block_count", r->n_layer);
     put_int(&m, ".context_length", 2048);
     put_int(&m, ".embedding_length", r->n_embd);
@@ -249,9 +244,8 @@ static inline const char *write_model(const model_recipe *r) {
     put_int(&m, ".attention.key_length", r->head_dim);
     put_int(&m, ".attention.value_length", r->head_dim);
     if (!find_edit(r, DROP_KEY, ".attention.layer_norm_rms_epsilon"))
-        REQUIRE_OK(
-            sl_gguf_writer_set_f32(m.w, full_key(r, ".attention.layer_norm_rms_epsilon"), 1e-5f),
-            sl_error_text());
+        REQUIRE_OK(sl_gguf_writer_set_f32(m.w, full_key(r, ".attention.layer_norm_rms_epsilon"), 1e-5f),
+                   sl_error_text());
     put_vocab(&m);
     put_tensor(&m, "token_embd.weight", r->type, r->n_embd, r->n_vocab);
     put_tensor(&m, "output_norm.weight", SL_TYPE_F32, r->n_embd, 1);

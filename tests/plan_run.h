@@ -56,8 +56,7 @@ static inline void run_op(tags *t, const sl_op *op) {
     if (op->code == SL_OP_ATTEND) t->ok &= t->kv_written[op->attr.attend.kv_layer];
     if (op->out == SL_NO_VALUE) return;
     const sl_value *v = &p->value[op->out];
-    for (uint64_t c = v->off / 64; c < (v->off + n_rows(p, v) * v->row_bytes) / 64; c++)
-        t->cell[c] = op->out;
+    for (uint64_t c = v->off / 64; c < (v->off + n_rows(p, v) * v->row_bytes) / 64; c++) t->cell[c] = op->out;
 }
 
 // All phases, the ops of each in an order of their own. Do all ops read what they should?
@@ -67,8 +66,7 @@ static inline bool runs_in_any_order(const sl_plan *p) {
     t = (tags){.plan = p, .ok = true};
     for (uint32_t first = 0, end; first < p->n_op; first = end) {
         uint32_t order[64], n = 0;
-        for (end = first; end < p->n_op && (end == first || !p->op[end].barrier); end++)
-            order[n++] = end;
+        for (end = first; end < p->n_op && (end == first || !p->op[end].barrier); end++) order[n++] = end;
         for (uint32_t i = n; i > 1; i--) {
             uint32_t k = test_below(i), swap = order[k];
             order[k] = order[i - 1], order[i - 1] = swap;
@@ -76,8 +74,7 @@ static inline bool runs_in_any_order(const sl_plan *p) {
         for (uint32_t i = 0; i < n; i++) run_op(&t, &p->op[order[i]]);
     }
     const sl_value *v = &p->value[p->logits];
-    for (uint64_t c = v->off / 64; c < (v->off + n_rows(p, v) * v->row_bytes) / 64; c++)
-        t.ok &= t.cell[c] == p->logits;
+    for (uint64_t c = v->off / 64; c < (v->off + n_rows(p, v) * v->row_bytes) / 64; c++) t.ok &= t.cell[c] == p->logits;
     return t.ok;
 }
 

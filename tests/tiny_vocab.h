@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Two vocabularies made by hand: one of each kind, small enough to work out results on paper. Tests add tokens and merges.
+// Two vocabularies made by hand: one of each kind, small enough to work out results on paper. Tests add tokens and
+// merges.
 #ifndef SL_TESTS_TINY_VOCAB_H
 #define SL_TESTS_TINY_VOCAB_H
 
@@ -33,13 +34,34 @@ static inline void tiny_merge(tiny_vocab *vocab, const char *line) {
 
 static inline void tiny_init(tiny_vocab *vocab, sl_tokenizer_kind kind) {
     memset(vocab, 0, sizeof *vocab);
-    vocab->source = (sl_vocab_source){.kind = kind, .token = vocab->token, .score = vocab->score, .type = vocab->type,
-                                      .merge = vocab->merge, .bos = -1, .eos = -1, .unk = -1, .add_bos = -1,
-                                      .add_eos = -1, .add_space_prefix = -1, .ignore_merges = -1};
+    vocab->source = (sl_vocab_source){.kind = kind,
+                                      .token = vocab->token,
+                                      .score = vocab->score,
+                                      .type = vocab->type,
+                                      .merge = vocab->merge,
+                                      .bos = -1,
+                                      .eos = -1,
+                                      .unk = -1,
+                                      .add_bos = -1,
+                                      .add_eos = -1,
+                                      .add_space_prefix = -1,
+                                      .ignore_merges = -1};
 }
 
 // Ids: 0..255 are the bytes, then TINY_HE...
-enum { TINY_HE = 256, TINY_LL, TINY_LLO, TINY_HELLO, TINY_W, TINY_WO, TINY_ELL, TINY_END, TINY_TOOL, TINY_TOOLS, TINY_UNK };
+enum {
+    TINY_HE = 256,
+    TINY_LL,
+    TINY_LLO,
+    TINY_HELLO,
+    TINY_W,
+    TINY_WO,
+    TINY_ELL,
+    TINY_END,
+    TINY_TOOL,
+    TINY_TOOLS,
+    TINY_UNK
+};
 
 static inline void tiny_bpe(tiny_vocab *vocab) {
     tiny_init(vocab, SL_TOKENIZER_BPE);
@@ -76,7 +98,10 @@ static inline void tiny_spm(tiny_vocab *vocab) {
     tiny_add(vocab, "b", SL_TOKEN_NORMAL, -11);
     tiny_add(vocab, "ab", SL_TOKEN_NORMAL, -2);
     tiny_add(vocab, "ba", SL_TOKEN_NORMAL, -1);
-    tiny_add(vocab, "\xe2\x96\x81" "a", SL_TOKEN_NORMAL, -3);
+    tiny_add(vocab,
+             "\xe2\x96\x81"
+             "a",
+             SL_TOKEN_NORMAL, -3);
     tiny_add(vocab, "   ", SL_TOKEN_USER_DEFINED, 0);
     tiny_add(vocab, "<turn>", SL_TOKEN_CONTROL, 0);
     tiny_add(vocab, "<br>", SL_TOKEN_USER_DEFINED, 0);

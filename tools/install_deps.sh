@@ -10,7 +10,7 @@ have_command() { command -v "$1" > /dev/null 2>&1; }
 
 install_debian() {
     local wanted=(gcc g++ cmake ninja-build pkg-config libpcre2-dev libutf8proc-dev libjansson-dev libedit-dev python3 python3-pip)
-    if [ "$purpose" = test ]; then wanted+=(clang libclang-rt-14-dev); fi # 14 is the clang of Debian 12
+    if [ "$purpose" = test ]; then wanted+=(clang libclang-rt-14-dev clang-format-14); fi # 14 is the clang of Debian 12
     if [ "$purpose" = emulate ]; then wanted=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user); fi
     local missing=() package
     for package in "${wanted[@]}"; do

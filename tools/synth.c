@@ -10,17 +10,16 @@
 
 #include "base/alloc.h"
 
-static const char usage[] =
-    "usage: sluice-synth --shape NAME --type TYPE -o FILE [options]\n\n"
-    "Writes a GGUF file with random weights of standard deviation 1/sqrt(inputs).\n\n"
-    "  --shape NAME       %s\n"
-    "  --type TYPE        %s\n"
-    "  --arch NAME        %s (llama)\n"
-    "  --vocab-from FILE  copy the vocabulary of a GGUF file, padded with unused tokens\n"
-    "  --seed N           (1)\n"
-    "  -o FILE            where to write\n"
-    "  --embd --layers --heads --heads-kv --head-dim --ff --vocab --ctx N, --tied 0|1,\n"
-    "                     --rope-base N: change the shape\n";
+static const char usage[] = "usage: sluice-synth --shape NAME --type TYPE -o FILE [options]\n\n"
+                            "Writes a GGUF file with random weights of standard deviation 1/sqrt(inputs).\n\n"
+                            "  --shape NAME       %s\n"
+                            "  --type TYPE        %s\n"
+                            "  --arch NAME        %s (llama)\n"
+                            "  --vocab-from FILE  copy the vocabulary of a GGUF file, padded with unused tokens\n"
+                            "  --seed N           (1)\n"
+                            "  -o FILE            where to write\n"
+                            "  --embd --layers --heads --heads-kv --head-dim --ff --vocab --ctx N, --tied 0|1,\n"
+                            "                     --rope-base N: change the shape\n";
 
 // A group of blocks is made at a time, each from its own seed, so that any part of a tensor can be
 // asked for.
@@ -39,8 +38,7 @@ static void show_progress(filler *f, size_t n_bytes) {
     uint64_t before = f->n_done >> 26;
     f->n_done += n_bytes;
     if (f->terminal && (f->n_done >> 26 != before || f->n_done == f->model->n_bytes))
-        fprintf(stderr, "\r%.2f of %.2f GB ", (double)f->n_done * 1e-9,
-                (double)f->model->n_bytes * 1e-9);
+        fprintf(stderr, "\r%.2f of %.2f GB ", (double)f->n_done * 1e-9, (double)f->model->n_bytes * 1e-9);
 }
 
 static sl_status fill(void *user, size_t i, uint64_t off, void *out, size_t n_bytes) {
@@ -74,8 +72,7 @@ static sl_status make(synth_request *request) {
     SL_TRY_OUT(synth_model_build(&model, writer, request));
     SL_TRY_OUT(sl_gguf_writer_write(writer, request->path, fill, &f));
     if (f.terminal) fputs("\r\033[K", stderr);
-    printf("%s: %zu tensors, %.3f GB\n", request->path, model.n_tensor,
-           (double)model.n_bytes * 1e-9);
+    printf("%s: %zu tensors, %.3f GB\n", request->path, model.n_tensor, (double)model.n_bytes * 1e-9);
 out:
     sl_free(f.group);
     synth_model_deinit(&model);
@@ -95,15 +92,13 @@ typedef struct number_option {
 
 #define AT(field) offsetof(synth_shape, field)
 static const number_option numbers[] = {
-    {"embd", AT(n_embd), 1 << 20},           {"layers", AT(n_layer), 1024},
-    {"heads", AT(n_head), 1 << 14},          {"heads-kv", AT(n_head_kv), 1 << 14},
-    {"head-dim", AT(head_dim), 1024},        {"ff", AT(n_ff), 1 << 22},
+    {"embd", AT(n_embd), 1 << 20},           {"layers", AT(n_layer), 1024},    {"heads", AT(n_head), 1 << 14},
+    {"heads-kv", AT(n_head_kv), 1 << 14},    {"head-dim", AT(head_dim), 1024}, {"ff", AT(n_ff), 1 << 22},
     {"vocab", AT(n_vocab), SYNTH_MAX_VOCAB}, {"ctx", AT(n_ctx), INT32_MAX},
 };
 enum { TIED = NUMBER + SL_COUNT(numbers), ROPE_BASE, N_OPTION };
 
-static bool parse_number(unsigned long *out, const char *text, unsigned long min,
-                         unsigned long max) {
+static bool parse_number(unsigned long *out, const char *text, unsigned long min, unsigned long max) {
     char *end;
     errno = 0;
     *out = strtoul(text, &end, 10);
@@ -142,14 +137,10 @@ static int fail(const char *reason) {
 // -1: go on; else the exit status. The shape goes first, wherever it stands: the rest changes it.
 static int parse(synth_request *r, int argc, char **argv) {
     struct option table[N_OPTION + 2] = {
-        {"shape", required_argument, NULL, SHAPE},
-        {"type", required_argument, NULL, TYPE},
-        {"arch", required_argument, NULL, ARCH},
-        {"vocab-from", required_argument, NULL, VOCAB_FROM},
-        {"seed", required_argument, NULL, SEED},
-        {"help", no_argument, NULL, HELP},
-        {"tied", required_argument, NULL, TIED},
-        {"rope-base", required_argument, NULL, ROPE_BASE},
+        {"shape", required_argument, NULL, SHAPE}, {"type", required_argument, NULL, TYPE},
+        {"arch", required_argument, NULL, ARCH},   {"vocab-from", required_argument, NULL, VOCAB_FROM},
+        {"seed", required_argument, NULL, SEED},   {"help", no_argument, NULL, HELP},
+        {"tied", required_argument, NULL, TIED},   {"rope-base", required_argument, NULL, ROPE_BASE},
     };
     for (size_t i = 0; i < SL_COUNT(numbers); i++)
         table[8 + i] = (struct option){numbers[i].name, required_argument, NULL, NUMBER + (int)i};
@@ -157,12 +148,10 @@ static int parse(synth_request *r, int argc, char **argv) {
         int option;
         optind = 1;
         while ((option = getopt_long(argc, argv, "o:", table, NULL)) != -1) {
-            if (option == HELP)
-                return printf(usage, synth_shape_names, synth_type_names, synth_arch_names), 0;
+            if (option == HELP) return printf(usage, synth_shape_names, synth_type_names, synth_arch_names), 0;
             if (option == '?') return 1;
             if ((option == SHAPE) == (pass == 0) && !set_option(r, option, optarg)) {
-                fprintf(stderr, "sluice-synth: \"%s\" cannot be used; --help says what can\n",
-                        optarg);
+                fprintf(stderr, "sluice-synth: \"%s\" cannot be used; --help says what can\n", optarg);
                 return 1;
             }
         }

@@ -36,9 +36,7 @@ static float between(synth_random *r, float from, float to) {
     return from + (to - from) * (float)(next(r) >> 40) * 0x1p-24f;
 }
 
-static uint16_t half(float value) {
-    return sl_f16_from_f32(value);
-}
+static uint16_t half(float value) { return sl_f16_from_f32(value); }
 
 // 6-bit scales of q4_K and q5_K, 16 .. 63; the minimum of a sub-block has the same index, so that
 // with a fitting dmin its mean is 0.
@@ -110,8 +108,7 @@ static void make_block(uint8_t *out, sl_type type, float d, synth_random *r) {
 static void make_blocks(uint8_t *out, sl_type type, size_t n_blk, float d, synth_random *r) {
     const sl_type_info *info = sl_type_find(type);
     fill_bytes(out, n_blk * info->blk_bytes, r);
-    for (size_t i = 0; i < n_blk; i++)
-        make_block(out + i * info->blk_bytes, type, d * between(r, 0.7f, 1.3f), r);
+    for (size_t i = 0; i < n_blk; i++) make_block(out + i * info->blk_bytes, type, d * between(r, 0.7f, 1.3f), r);
 }
 
 // Root mean square of the values of blocks with scale 1.

@@ -60,7 +60,8 @@ static const mix mixes[] = {
     {"IQ4_XS", 30, SL_TYPE_IQ4_XS, SL_TYPE_IQ4_XS, SL_TYPE_IQ4_XS},
     {"MXFP4",  38, SL_TYPE_MXFP4,  SL_TYPE_MXFP4,  SL_TYPE_MXFP4},
 };
-const char synth_type_names[] = "F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4_K_M Q5_K_M Q6_K Q2_K Q3_K Q4_K Q5_K IQ4_NL IQ4_XS MXFP4";
+const char synth_type_names[] = "F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 "
+                                "Q4_K_M Q5_K_M Q6_K Q2_K Q3_K Q4_K Q5_K IQ4_NL IQ4_XS MXFP4";
 // clang-format on
 
 const synth_shape *synth_shape_find(const char *name) {
@@ -181,32 +182,24 @@ static sl_status copy_vocab(sl_gguf_writer *w, const sl_gguf *source, uint32_t n
     static const char prefix[] = "tokenizer.";
     for (size_t i = 0; i < sl_gguf_n_kv(source); i++) {
         const sl_gguf_kv *kv = sl_gguf_kv_at(source, i);
-        if (kv->key.n_bytes < sizeof prefix || memcmp(kv->key.data, prefix, sizeof prefix - 1) != 0)
-            continue;
-        if (sl_span_is(kv->key, "tokenizer.ggml.tokens"))
-            SL_TRY(pad_tokens(w, kv, n_vocab));
-        else if (sl_span_is(kv->key, "tokenizer.ggml.token_type"))
-            SL_TRY(pad_types(w, kv, n_vocab));
-        else if (sl_span_is(kv->key, "tokenizer.ggml.scores"))
-            SL_TRY(pad_scores(w, kv, n_vocab));
-        else
-            SL_TRY(sl_gguf_writer_copy_kv(w, kv));
+        if (kv->key.n_bytes < sizeof prefix || memcmp(kv->key.data, prefix, sizeof prefix - 1) != 0) continue;
+        if (sl_span_is(kv->key, "tokenizer.ggml.tokens")) SL_TRY(pad_tokens(w, kv, n_vocab));
+        else if (sl_span_is(kv->key, "tokenizer.ggml.token_type")) SL_TRY(pad_types(w, kv, n_vocab));
+        else if (sl_span_is(kv->key, "tokenizer.ggml.scores")) SL_TRY(pad_scores(w, kv, n_vocab));
+        else SL_TRY(sl_gguf_writer_copy_kv(w, kv));
     }
     return SL_OK;
 }
 
 static sl_status set_vocab(sl_gguf_writer *w, synth_request *request) {
-    if (!request->vocab_path)
-        return sl_gguf_writer_set_text(w, "tokenizer.ggml.model", sl_span_of("no_vocab"));
+    if (!request->vocab_path) return sl_gguf_writer_set_text(w, "tokenizer.ggml.model", sl_span_of("no_vocab"));
     sl_gguf *source;
     SL_TRY(sl_gguf_open(&source, request->vocab_path, &(sl_gguf_options){.allow_no_data = true}));
     const sl_gguf_kv *tokens = sl_gguf_find(source, "tokenizer.ggml.tokens");
     sl_status status = SL_OK;
-    if (!tokens || tokens->kind != SL_GGUF_ARRAY || tokens->elem_kind != SL_GGUF_STRING ||
-        tokens->n > SYNTH_MAX_VOCAB)
+    if (!tokens || tokens->kind != SL_GGUF_ARRAY || tokens->elem_kind != SL_GGUF_STRING || tokens->n > SYNTH_MAX_VOCAB)
         status = SL_FAIL(SL_BAD_FILE, "%s: has no vocabulary to copy", request->vocab_path);
-    if (status == SL_OK && tokens->n > request->shape.n_vocab)
-        request->shape.n_vocab = (uint32_t)tokens->n;
+    if (status == SL_OK && tokens->n > request->shape.n_vocab) request->shape.n_vocab = (uint32_t)tokens->n;
     if (status == SL_OK) status = copy_vocab(w, source, request->shape.n_vocab);
     sl_gguf_close(source);
     return status;
@@ -233,10 +226,9 @@ static bool gets_more_bits(uint32_t layer, uint32_t n) {
     return layer < n / 8 || layer >= 7 * n / 8 || (layer - n / 8) % 3 == 2;
 }
 
-static void add(builder *b, sl_type type, float scale, uint64_t n_row, uint64_t n_col,
-                const char *fmt, ...) __attribute__((format(printf, 6, 7)));
-static void add(builder *b, sl_type type, float scale, uint64_t n_row, uint64_t n_col,
-                const char *fmt, ...) {
+static void add(builder *b, sl_type type, float scale, uint64_t n_row, uint64_t n_col, const char *fmt, ...)
+    __attribute__((format(printf, 6, 7)));
+static void add(builder *b, sl_type type, float scale, uint64_t n_row, uint64_t n_col, const char *fmt, ...) {
     synth_model *m = b->model;
     char name[64];
     uint64_t dim[2] = {n_col, n_row};
@@ -249,20 +241,16 @@ static void add(builder *b, sl_type type, float scale, uint64_t n_row, uint64_t 
         keep(b, sl_realloc(&m->tensor, m->cap_tensor, cap, sizeof *m->tensor, "tensors"));
         if (b->status == SL_OK) m->cap_tensor = cap;
     }
-    if (b->status == SL_OK)
-        keep(b, sl_gguf_writer_add_tensor(b->writer, name, type, dim, n_row > 1 ? 2 : 1));
+    if (b->status == SL_OK) keep(b, sl_gguf_writer_add_tensor(b->writer, name, type, dim, n_row > 1 ? 2 : 1));
     if (b->status != SL_OK) return;
     m->tensor[m->n_tensor++] = (synth_tensor){type, scale};
     m->n_bytes += n_row * sl_type_row_bytes(sl_type_find(type), n_col);
 }
 
-static void add_matrix(builder *b, sl_type type, uint64_t n_row, uint64_t n_col, const char *name,
-                       uint32_t layer) {
+static void add_matrix(builder *b, sl_type type, uint64_t n_row, uint64_t n_col, const char *name, uint32_t layer) {
     float scale = 1 / sqrtf((float)n_col);
-    if (layer == UINT32_MAX)
-        add(b, fit(type, n_col), scale, n_row, n_col, "%s.weight", name);
-    else
-        add(b, fit(type, n_col), scale, n_row, n_col, "blk.%u.%s.weight", layer, name);
+    if (layer == UINT32_MAX) add(b, fit(type, n_col), scale, n_row, n_col, "%s.weight", name);
+    else add(b, fit(type, n_col), scale, n_row, n_col, "blk.%u.%s.weight", layer, name);
 }
 
 static void add_norm(builder *b, uint64_t n_col, const char *name, uint32_t layer) {
@@ -320,12 +308,8 @@ sl_status synth_model_build(synth_model *model, sl_gguf_writer *writer, synth_re
         if (strcmp(families[i].name, request->arch) == 0) b.family = &families[i];
     for (size_t i = 0; i < SL_COUNT(mixes); i++)
         if (strcmp(mixes[i].name, request->type) == 0) b.mix = &mixes[i];
-    if (!b.family)
-        return SL_FAIL(SL_BAD_ARG, "there is no family '%s'; there are %s", request->arch,
-                       synth_arch_names);
-    if (!b.mix)
-        return SL_FAIL(SL_BAD_ARG, "there is no type '%s'; there are %s", request->type,
-                       synth_type_names);
+    if (!b.family) return SL_FAIL(SL_BAD_ARG, "there is no family '%s'; there are %s", request->arch, synth_arch_names);
+    if (!b.mix) return SL_FAIL(SL_BAD_ARG, "there is no type '%s'; there are %s", request->type, synth_type_names);
     if (b.family->gemma) request->shape.tied = true;
     SL_TRY(set_vocab(writer, request)); // before the keys: it may raise n_vocab
     set_keys(&b);

@@ -86,8 +86,7 @@ const char *app_nearest(const char *word, const char *const *candidates, size_t 
         size_t distance = edit_distance(word, candidates[i]);
         // A beginning of the right word is a likely slip too: --temperature for --temp, --thread
         // for --threads.
-        size_t n_candidate = strlen(candidates[i]),
-               n_less = n_word < n_candidate ? n_word : n_candidate;
+        size_t n_candidate = strlen(candidates[i]), n_less = n_word < n_candidate ? n_word : n_candidate;
         if (n_less >= 3 && strncmp(word, candidates[i], n_less) == 0 && distance > 1) distance = 1;
         if (distance <= limit) limit = distance - (distance > 0), nearest = candidates[i];
     }

@@ -16,18 +16,14 @@
 
 enum { APP_OK = 0, APP_FAILED = 1, APP_USAGE = 2, APP_INTERRUPTED = 130 };
 
-typedef int
-app_command(int argc, char **argv); // argv[0] is the command's name; the result is the exit status
-app_command cmd_run, cmd_tokenize, cmd_render, cmd_explain, cmd_plan, cmd_inspect, cmd_eval,
-    cmd_bench;
+typedef int app_command(int argc, char **argv); // argv[0] is the command's name; the result is the exit status
+app_command cmd_run, cmd_tokenize, cmd_render, cmd_explain, cmd_plan, cmd_inspect, cmd_eval, cmd_bench;
 
 // Each prints one line and returns the status to leave with.
 int app_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));  // APP_FAILED
 int app_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2))); // APP_USAGE
-int app_fail_library(
-    sluice_status status); // the library's reason; APP_INTERRUPTED for SLUICE_CANCELLED
-void app_note(const char *fmt, ...)
-    __attribute__((format(printf, 1, 2))); // the same line, not a failure
+int app_fail_library(sluice_status status); // the library's reason; APP_INTERRUPTED for SLUICE_CANCELLED
+void app_note(const char *fmt, ...) __attribute__((format(printf, 1, 2))); // the same line, not a failure
 
 double app_now_ms(void); // a clock that only goes forward
 

@@ -17,54 +17,43 @@ static void add_dot(page *p, const char *class, double x, double y, const char *
 }
 
 static void add_label(page *p, double x, double y, const char *anchor, const char *words) {
-    page_markup(p, "<text class=\"label\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x,
-                y, anchor, words);
+    page_markup(p, "<text class=\"label\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x, y, anchor, words);
 }
 
 // A line through points that the caller gives one after another: "M" first, then "L".
-static void line_to(page *p, size_t i, double x, double y) {
-    page_markup(p, "%c%.1f %.1f", i ? 'L' : 'M', x, y);
-}
+static void line_to(page *p, size_t i, double x, double y) { page_markup(p, "%c%.1f %.1f", i ? 'L' : 'M', x, y); }
 
 void chart_ttft(page *p, const bench *b) {
     double most = 0;
-    for (size_t i = 0; i < b->n_prefill; i++)
-        most = fmax(most, series_summarize(&b->prefill[i].ttft).max);
+    for (size_t i = 0; i < b->n_prefill; i++) most = fmax(most, series_summarize(&b->prefill[i].ttft).max);
     frame f = {WIDTH, HEIGHT, axis_from_zero(b->prefill[b->n_prefill - 1].n, LEFT, RIGHT),
                axis_from_zero(most, BOTTOM, TOP)};
-    frame_begin(p, &f, "Time to first token by prompt length", "prompt, tokens",
-                "time to first token, ms");
+    frame_begin(p, &f, "Time to first token by prompt length", "prompt, tokens", "time to first token, ms");
     page_markup(p, "<path class=\"line one\" d=\"");
     for (size_t i = 0; i < b->n_prefill; i++)
-        line_to(p, i, axis_place(&f.x, b->prefill[i].n),
-                axis_place(&f.y, series_summarize(&b->prefill[i].ttft).p50));
+        line_to(p, i, axis_place(&f.x, b->prefill[i].n), axis_place(&f.y, series_summarize(&b->prefill[i].ttft).p50));
     page_markup(p, "\"/>\n");
     for (size_t i = 0; i < b->n_prefill; i++) {
         const bench_prefill *q = &b->prefill[i];
         summary s = series_summarize(&q->ttft);
         double x = axis_place(&f.x, q->n), y = axis_place(&f.y, s.p50);
         char tip[128];
-        page_markup(p, "<path class=\"range one\" d=\"M%.1f %.1fV%.1f\"/>", x,
-                    axis_place(&f.y, s.min), axis_place(&f.y, s.max));
-        snprintf(tip, sizeof tip, "%d tokens: %.1f ms, %.1f tok/s", (int)q->n, s.p50,
-                 series_summarize(&q->tok_s).p50);
+        page_markup(p, "<path class=\"range one\" d=\"M%.1f %.1fV%.1f\"/>", x, axis_place(&f.y, s.min),
+                    axis_place(&f.y, s.max));
+        snprintf(tip, sizeof tip, "%d tokens: %.1f ms, %.1f tok/s", (int)q->n, s.p50, series_summarize(&q->tok_s).p50);
         add_dot(p, "one", x, y, tip);
         bool last = i + 1 == b->n_prefill;
-        add_label(p, last ? x - 9 : x + 9, last ? y - 6 : y + 14, last ? "end" : "start",
-                  number_show(s.p50).text);
+        add_label(p, last ? x - 9 : x + 9, last ? y - 6 : y + 14, last ? "end" : "start", number_show(s.p50).text);
     }
     frame_end(p);
 }
 
-static double limit_tok_s(const bench *b, const bench_decode *d) {
-    return bench_read_gb_s(b) * 1e9 / d->bytes;
-}
+static double limit_tok_s(const bench *b, const bench_decode *d) { return bench_read_gb_s(b) * 1e9 / d->bytes; }
 
 void chart_depth(page *p, const bench *b) {
     double most = 0;
     for (size_t i = 0; i < b->n_decode; i++) {
-        double run = series_summarize(&b->decode[i].tok_s).max,
-               limit = limit_tok_s(b, &b->decode[i]);
+        double run = series_summarize(&b->decode[i].tok_s).max, limit = limit_tok_s(b, &b->decode[i]);
         most = fmax(most, fmax(run, limit));
     }
     frame f = {WIDTH, HEIGHT, axis_from_zero(b->decode[b->n_decode - 1].depth, LEFT, RIGHT),
@@ -81,17 +70,16 @@ void chart_depth(page *p, const bench *b) {
     }
     // Deeper is slower, so the line falls away from a label at its beginning.
     double y_limit = axis_place(&f.y, limit_tok_s(b, &b->decode[0]));
-    add_label(p, axis_place(&f.x, b->decode[0].depth) + 4, y_limit - 8, "start",
-              "what the memory allows");
+    add_label(p, axis_place(&f.x, b->decode[0].depth) + 4, y_limit - 8, "start", "what the memory allows");
     for (size_t i = 0; i < b->n_decode; i++) {
         const bench_decode *d = &b->decode[i];
         summary s = series_summarize(&d->tok_s);
         double x = axis_place(&f.x, d->depth), y = axis_place(&f.y, s.p50);
         char tip[128];
-        page_markup(p, "<path class=\"range one\" d=\"M%.1f %.1fV%.1f\"/>", x,
-                    axis_place(&f.y, s.min), axis_place(&f.y, s.max));
-        snprintf(tip, sizeof tip, "depth %d: %.1f tok/s, %.0f %% of the limit", (int)d->depth,
-                 s.p50, 100 * bench_share(b, bench_decode_gb_s(d)));
+        page_markup(p, "<path class=\"range one\" d=\"M%.1f %.1fV%.1f\"/>", x, axis_place(&f.y, s.min),
+                    axis_place(&f.y, s.max));
+        snprintf(tip, sizeof tip, "depth %d: %.1f tok/s, %.0f %% of the limit", (int)d->depth, s.p50,
+                 100 * bench_share(b, bench_decode_gb_s(d)));
         add_dot(p, "one", x, y, tip);
         bool end = x > RIGHT - 60;
         add_label(p, end ? x : x + 9, y + 18, end ? "end" : "start", number_show(s.p50).text);
@@ -128,10 +116,7 @@ void chart_itl(page *p, const bench *b, const bench_decode *d, double from, doub
     (void)b;
     size_t bin[BINS], most = count_bins(bin, &d->itl, from, to);
     summary s = series_summarize(&d->itl);
-    frame f = {WIDTH,
-               LOW_HEIGHT,
-               {from, to, LEFT, RIGHT, false},
-               axis_from_zero((double)most, LOW_BOTTOM, TOP)};
+    frame f = {WIDTH, LOW_HEIGHT, {from, to, LEFT, RIGHT, false}, axis_from_zero((double)most, LOW_BOTTOM, TOP)};
     char title[96];
     snprintf(title, sizeof title, "tokens, at depth %d", (int)d->depth);
     frame_begin(p, &f, "Times between tokens", "time between tokens, ms", title);
@@ -148,8 +133,7 @@ void chart_itl(page *p, const bench *b, const bench_decode *d, double from, doub
     add_mark(p, &f, s.p50, "p50", 26);
     add_mark(p, &f, s.p99, "p99", 40);
     char words[48];
-    snprintf(words, sizeof words, "max %s%s", number_show(s.max).text,
-             s.max > to ? " \xe2\x86\x92" : "");
+    snprintf(words, sizeof words, "max %s%s", number_show(s.max).text, s.max > to ? " \xe2\x86\x92" : "");
     add_label(p, RIGHT, 12, "end", words);
     frame_end(p);
 }
@@ -193,9 +177,8 @@ static void add_roof(page *p, const frame *f, double gb_s, double best) {
     if (to * gb_s > f->y.to) to = f->y.to / gb_s;
     if (from >= to) return;
     char words[64];
-    page_markup(p, "<path class=\"line roof\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n",
-                axis_place(&f->x, from), axis_place(&f->y, from * gb_s), axis_place(&f->x, to),
-                axis_place(&f->y, to * gb_s));
+    page_markup(p, "<path class=\"line roof\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", axis_place(&f->x, from),
+                axis_place(&f->y, from * gb_s), axis_place(&f->x, to), axis_place(&f->y, to * gb_s));
     snprintf(words, sizeof words, "memory, %.1f GB/s", gb_s);
     add_label(p, axis_place(&f->x, to) + 6, axis_place(&f->y, to * gb_s) + 10, "start", words);
     if (best <= 0) return;
@@ -209,8 +192,7 @@ void chart_roofline(page *p, const bench *b) {
     double best;
     frame f = roofline_frame(b, &best);
     char tip[128], words[64];
-    frame_begin(p, &f, "Roofline", "operations for each byte read from memory",
-                "10\xe2\x81\xb9 operations a second");
+    frame_begin(p, &f, "Roofline", "operations for each byte read from memory", "10\xe2\x81\xb9 operations a second");
     add_roof(p, &f, bench_read_gb_s(b), best);
     for (size_t i = 0; i < b->n_prefill; i++) {
         point at = prefill_point(&b->prefill[i]);
@@ -225,8 +207,8 @@ void chart_roofline(page *p, const bench *b) {
         point at = decode_point(d);
         double x = axis_place(&f.x, at.intensity), y = axis_place(&f.y, at.gop_s);
         double share = 100 * bench_share(b, bench_decode_gb_s(d));
-        snprintf(tip, sizeof tip, "decode at depth %d: %.1f Gop/s, %.0f %% of the memory's limit",
-                 (int)d->depth, at.gop_s, share);
+        snprintf(tip, sizeof tip, "decode at depth %d: %.1f Gop/s, %.0f %% of the memory's limit", (int)d->depth,
+                 at.gop_s, share);
         add_dot(p, "one", x, y, tip);
         snprintf(words, sizeof words, "decode, %.0f %%", share);
         if (i == 0) add_label(p, x + 10, y + 6, "start", words);

@@ -104,11 +104,10 @@ static void add_charts(page *p, const bench *b) {
     if (b->n_decode || b->n_prefill) {
         page_markup(p, "<section><h2>Roofline</h2>\n");
         chart_roofline(p, b);
-        page_markup(p,
-                    "<p class=\"soft note\">On the grey line a step takes as long as reading what "
-                    "it needs from memory. Above it, that was still in the processor's caches. "
-                    "The dashed line is the best of this run, not what the processor can "
-                    "do.</p>\n");
+        page_markup(p, "<p class=\"soft note\">On the grey line a step takes as long as reading what "
+                       "it needs from memory. Above it, that was still in the processor's caches. "
+                       "The dashed line is the best of this run, not what the processor can "
+                       "do.</p>\n");
         page_markup(p, "</section>\n");
     }
 }
@@ -123,8 +122,8 @@ static void add_prefill_table(page *p, const bench *b) {
     for (size_t i = 0; i < b->n_prefill; i++) {
         const bench_prefill *q = &b->prefill[i];
         summary s = series_summarize(&q->tok_s);
-        page_markup(p, "<tr><td>%d<td>%.1f<td>%.0f %%<td>%.1f</tr>\n", (int)q->n, s.p50,
-                    s.spread * 100, series_summarize(&q->ttft).p50);
+        page_markup(p, "<tr><td>%d<td>%.1f<td>%.0f %%<td>%.1f</tr>\n", (int)q->n, s.p50, s.spread * 100,
+                    series_summarize(&q->ttft).p50);
     }
     page_markup(p, "</table></div></div>\n");
 }
@@ -143,9 +142,8 @@ static void add_decode_table(page *p, const bench *b) {
         page_markup(p,
                     "<tr><td>%d<td>%.1f<td>%.0f %%<td>%.2f<td>%.2f<td>%.2f<td>%.2f<td>%.3f"
                     "<td>%.1f<td>%.1f<td>%.0f %%<td>%.3g<td>%.3g",
-                    (int)d->depth, s.p50, s.spread * 100, t.p50, t.p90, t.p99, t.max,
-                    t.p50 > 0 ? t.p99 / t.p50 : 0, d->bytes * 1e-6, gb_s,
-                    100 * bench_share(b, gb_s), series_summarize(&d->n_alloc).max,
+                    (int)d->depth, s.p50, s.spread * 100, t.p50, t.p90, t.p99, t.max, t.p50 > 0 ? t.p99 / t.p50 : 0,
+                    d->bytes * 1e-6, gb_s, 100 * bench_share(b, gb_s), series_summarize(&d->n_alloc).max,
                     series_summarize(&d->n_fault).max);
         if (d->joules.n) page_markup(p, "<td>%.3f", series_summarize(&d->joules).p50);
         page_markup(p, "</tr>\n");
@@ -161,9 +159,8 @@ static void add_rows_table(page *p, const bench *b) {
     for (size_t i = 0; i < b->n_rows; i++) {
         const bench_rows *r = &b->rows[i];
         summary s = series_summarize(&r->step);
-        page_markup(p, "<tr><td>%d<td>%.2f<td>%.0f %%<td>%.2f<td>%.1f</tr>\n", (int)r->n, s.p50,
-                    s.spread * 100, s.p50 / series_summarize(&b->rows[0].step).p50,
-                    r->n * 1e3 / s.p50);
+        page_markup(p, "<tr><td>%d<td>%.2f<td>%.0f %%<td>%.2f<td>%.1f</tr>\n", (int)r->n, s.p50, s.spread * 100,
+                    s.p50 / series_summarize(&b->rows[0].step).p50, r->n * 1e3 / s.p50);
     }
     page_markup(p, "</table></div></div>\n");
 }
@@ -174,8 +171,8 @@ static void add_read_table(page *p, const bench *b) {
                    "<th>spread<th>readings</tr>\n");
     for (size_t i = 0; i < b->n_read; i++) {
         summary s = series_summarize(&b->read[i].gb_s);
-        page_markup(p, "<tr><td>%d<td>%.1f<td>%.0f %%<td>%zu</tr>\n", (int)b->read[i].n_thread,
-                    s.p50, s.spread * 100, s.n);
+        page_markup(p, "<tr><td>%d<td>%.1f<td>%.0f %%<td>%zu</tr>\n", (int)b->read[i].n_thread, s.p50, s.spread * 100,
+                    s.n);
     }
     page_markup(p, "</table></div></div>\n");
 }
@@ -195,12 +192,9 @@ static void add_tables(page *p, const bench *b) {
 static void add_head(page *p, const bench *b) {
     const sluice_model_info *m = &b->session.model_info;
     const sluice_engine_info *e = &b->session.engine_info;
-    const char *slash = strrchr(b->path, '/'), *name = m->name[0] ? m->name
-                                                       : slash    ? slash + 1
-                                                                  : b->path;
-    page_markup(p,
-                "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>");
+    const char *slash = strrchr(b->path, '/'), *name = m->name[0] ? m->name : slash ? slash + 1 : b->path;
+    page_markup(p, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                   "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>");
     page_text(p, name);
     page_markup(p, " \xc2\xb7 sluice bench</title>\n<style>\n");
     if (p->status == APP_OK) p->status = text_append(&p->out, style, sizeof style - 1);
@@ -213,8 +207,8 @@ static void add_head(page *p, const bench *b) {
     page_markup(p, ", %.1f M parameters, %.1f MiB \xc2\xb7 ", (double)m->n_params * 1e-6,
                 (double)m->weight_bytes / 0x1p20);
     page_text(p, e->device);
-    page_markup(p, ", %d processors \xc2\xb7 threads %d, prefill %d \xc2\xb7 KV %s</p>\n",
-                (int)b->machine.n_cpu, (int)e->n_thread, (int)e->n_thread_prefill, b->kv);
+    page_markup(p, ", %d processors \xc2\xb7 threads %d, prefill %d \xc2\xb7 KV %s</p>\n", (int)b->machine.n_cpu,
+                (int)e->n_thread, (int)e->n_thread_prefill, b->kv);
 }
 
 static void add_noise(page *p, const bench *b) {

@@ -49,8 +49,8 @@ machine_time machine_time_read(const char *stat_path) {
     FILE *file = fopen(stat_path, "r");
     long tick = sysconf(_SC_CLK_TCK);
     if (file && tick > 0 &&
-        fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3],
-               &v[4], &v[5], &v[6], &v[7]) == 8) {
+        fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6],
+               &v[7]) == 8) {
         double second = 1.0 / (double)tick, all = 0;
         for (int i = 0; i < 8; i++) all += (double)v[i];
         t.all = all * second;
@@ -107,8 +107,7 @@ energy_reading energy_read(const energy_meter *meter) {
     return r;
 }
 
-double energy_between(const energy_meter *meter, const energy_reading *from,
-                      const energy_reading *to) {
+double energy_between(const energy_meter *meter, const energy_reading *from, const energy_reading *to) {
     double sum = 0;
     for (int i = 0; i < meter->n; i++) {
         double joules = to->joules[i] - from->joules[i];

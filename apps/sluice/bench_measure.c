@@ -78,8 +78,7 @@ static int run_prefill(worker *w, bench_prefill *p, bool counted) {
     int32_t token;
     double start = app_now_ms();
     sluice_status status = sluice_seq_truncate(w->engine, 0, 0);
-    if (status == SLUICE_OK)
-        status = sluice_prefill(w->engine, 0, w->ids, (size_t)p->n, stop_asked, NULL);
+    if (status == SLUICE_OK) status = sluice_prefill(w->engine, 0, w->ids, (size_t)p->n, stop_asked, NULL);
     double filled = app_now_ms();
     if (status == SLUICE_OK) status = sample(w, &token);
     double end = app_now_ms();
@@ -110,8 +109,7 @@ static int fill_to(worker *w, int32_t depth) {
     sluice_status status = SLUICE_OK;
     if (n_past > depth) status = sluice_seq_truncate(w->engine, 0, depth);
     if (n_past < depth) {
-        status = sluice_prefill(w->engine, 0, w->ids + n_past, (size_t)(depth - n_past), stop_asked,
-                                NULL);
+        status = sluice_prefill(w->engine, 0, w->ids + n_past, (size_t)(depth - n_past), stop_asked, NULL);
     }
     return status == SLUICE_OK ? APP_OK : fail(w, status);
 }
@@ -144,8 +142,7 @@ static int run_decode(worker *w, bench_decode *d) {
     energy_reading energy_after = energy_read(meter);
     if (status == SLUICE_OK) status = sluice_engine_get_stats(w->engine, &after);
     if (status != SLUICE_OK) return fail(w, status);
-    uint64_t n_fault =
-        after.n_minor_fault + after.n_major_fault - before.n_minor_fault - before.n_major_fault;
+    uint64_t n_fault = after.n_minor_fault + after.n_major_fault - before.n_minor_fault - before.n_major_fault;
     double joules = energy_between(meter, &energy_before, &energy_after);
     series_push(&d->tok_s, d->n * 1e3 / time);
     series_push(&d->n_alloc, (double)(after.n_alloc - before.n_alloc) / d->n);
@@ -178,8 +175,7 @@ static int measure_decode(worker *w) {
 // forgotten.
 static sluice_status step_rows(worker *w, int32_t depth, int32_t n) {
     int32_t token;
-    for (int32_t i = 0; i < n; i++)
-        w->rows[i] = (sluice_row){w->ids[depth + i], 0, depth + i, true};
+    for (int32_t i = 0; i < n; i++) w->rows[i] = (sluice_row){w->ids[depth + i], 0, depth + i, true};
     sluice_status status = sluice_step(w->engine, w->rows, (size_t)n);
     for (int32_t i = 0; i < n && status == SLUICE_OK; i++)
         status = sluice_sample(w->sampler, sluice_logits(w->engine, (size_t)i), &token);
@@ -239,8 +235,7 @@ static int start(worker *w, bench *b) {
     choose_ids(w->ids, n_ids, b->session.model_info.n_vocab);
     sluice_sampler_options greedy = sluice_sampler_options_default();
     greedy.temp = 0;
-    sluice_status status =
-        sluice_sampler_create(&w->sampler, b->session.model_info.n_vocab, 1, &greedy);
+    sluice_status status = sluice_sampler_create(&w->sampler, b->session.model_info.n_vocab, 1, &greedy);
     return status == SLUICE_OK ? APP_OK : app_fail_library(status);
 }
 

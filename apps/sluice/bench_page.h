@@ -40,8 +40,7 @@ typedef struct frame { // the plot's box inside a drawing of `width` by `height`
 } frame;
 
 // Begins the drawing: grid, ticks and titles. `label` is what a screen reader says.
-void frame_begin(page *p, const frame *f, const char *label, const char *x_title,
-                 const char *y_title);
+void frame_begin(page *p, const frame *f, const char *label, const char *x_title, const char *y_title);
 void frame_end(page *p);
 
 // The charts of the report.

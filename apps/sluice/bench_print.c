@@ -30,13 +30,11 @@ static int write_out(int result, text *out) {
 static int add_head(text *out, const bench *b) {
     const sluice_model_info *m = &b->session.model_info;
     const sluice_engine_info *e = &b->session.engine_info;
-    int result =
-        add(out, "%.200s (%s, %s): %.1f M parameters, %.1f MiB\n", m->name[0] ? m->name : b->path,
-            m->arch, m->type, (double)m->n_params * 1e-6, (double)m->weight_bytes / 0x1p20);
+    int result = add(out, "%.200s (%s, %s): %.1f M parameters, %.1f MiB\n", m->name[0] ? m->name : b->path, m->arch,
+                     m->type, (double)m->n_params * 1e-6, (double)m->weight_bytes / 0x1p20);
     if (result == APP_OK) {
-        result = add(out, "%s, %d processors; threads %d, prefill %d; KV %s; median of %d\n",
-                     e->device, (int)b->machine.n_cpu, (int)e->n_thread, (int)e->n_thread_prefill,
-                     b->kv, (int)b->request.n_rep);
+        result = add(out, "%s, %d processors; threads %d, prefill %d; KV %s; median of %d\n", e->device,
+                     (int)b->machine.n_cpu, (int)e->n_thread, (int)e->n_thread_prefill, b->kv, (int)b->request.n_rep);
     }
     return result;
 }
@@ -57,8 +55,8 @@ static int add_prefill(text *out, const bench *b) {
     for (size_t i = 0; i < b->n_prefill && result == APP_OK; i++) {
         const bench_prefill *p = &b->prefill[i];
         summary s = series_summarize(&p->tok_s);
-        result = add(out, "%19d%10.1f%7.0f %%%10.1f\n", (int)p->n, s.p50, s.spread * 100,
-                     series_summarize(&p->ttft).p50);
+        result =
+            add(out, "%19d%10.1f%7.0f %%%10.1f\n", (int)p->n, s.p50, s.spread * 100, series_summarize(&p->ttft).p50);
     }
     return result;
 }
@@ -74,15 +72,12 @@ static int add_decode(text *out, const bench *b) {
         const bench_decode *d = &b->decode[i];
         summary s = series_summarize(&d->tok_s), t = series_summarize(&d->itl);
         double gb_s = bench_decode_gb_s(d);
-        result =
-            add(out, "%19d%10.1f%7.0f %%%10.2f%8.2f%8.2f%8.2f%9.3f%10.1f%8.1f%8.0f %%",
-                (int)d->depth, s.p50, s.spread * 100, t.p50, t.p90, t.p99, t.max,
-                t.p50 > 0 ? t.p99 / t.p50 : 0, d->bytes * 1e-6, gb_s, bench_share(b, gb_s) * 100);
+        result = add(out, "%19d%10.1f%7.0f %%%10.2f%8.2f%8.2f%8.2f%9.3f%10.1f%8.1f%8.0f %%", (int)d->depth, s.p50,
+                     s.spread * 100, t.p50, t.p90, t.p99, t.max, t.p50 > 0 ? t.p99 / t.p50 : 0, d->bytes * 1e-6, gb_s,
+                     bench_share(b, gb_s) * 100);
         if (result == APP_OK)
-            result = add(out, "%8.3g%8.3g", series_summarize(&d->n_alloc).max,
-                         series_summarize(&d->n_fault).max);
-        if (result == APP_OK && d->joules.n)
-            result = add(out, "%9.3f", series_summarize(&d->joules).p50);
+            result = add(out, "%8.3g%8.3g", series_summarize(&d->n_alloc).max, series_summarize(&d->n_fault).max);
+        if (result == APP_OK && d->joules.n) result = add(out, "%9.3f", series_summarize(&d->joules).p50);
         if (result == APP_OK) result = add(out, "\n");
         above |= bench_share(b, gb_s) > 1;
     }
@@ -109,8 +104,7 @@ static int add_noise(text *out, const bench *b) {
     bench_noise noise = bench_get_noise(b);
     if (!noise.n_why) return add(out, "\nThe machine was quiet.\n");
     int result = add(out, "\nThe machine was noisy: ");
-    for (size_t i = 0; i < noise.n_why && result == APP_OK; i++)
-        result = add(out, "%s%s", i ? "; " : "", noise.why[i]);
+    for (size_t i = 0; i < noise.n_why && result == APP_OK; i++) result = add(out, "%s%s", i ? "; " : "", noise.why[i]);
     return result == APP_OK ? add(out, ".\n") : result;
 }
 
@@ -141,8 +135,8 @@ int bench_print_csv(const bench *b) {
     for (size_t i = 0; i < b->n_prefill && result == APP_OK; i++) {
         const bench_prefill *p = &b->prefill[i];
         summary s = series_summarize(&p->tok_s);
-        result = add(&out, "prefill,%d,%d,,%.6g,%.6g,%.6g,%.6g,,,,,%.0f,,,,,\n", n_prefill,
-                     (int)p->n, s.p50, s.min, s.max, series_summarize(&p->ttft).p50, p->bytes);
+        result = add(&out, "prefill,%d,%d,,%.6g,%.6g,%.6g,%.6g,,,,,%.0f,,,,,\n", n_prefill, (int)p->n, s.p50, s.min,
+                     s.max, series_summarize(&p->ttft).p50, p->bytes);
     }
     for (size_t i = 0; i < b->n_decode && result == APP_OK; i++) {
         const bench_decode *d = &b->decode[i];
@@ -151,19 +145,17 @@ int bench_print_csv(const bench *b) {
         result = add(&out,
                      "decode,%d,%d,%d,%.6g,%.6g,%.6g,,%.6g,%.6g,%.6g,%.6g,%.0f,%.4g,%.4g,"
                      "%.3g,%.3g,",
-                     n_decode, (int)d->n, (int)d->depth, s.p50, s.min, s.max, t.p50, t.p90, t.p99,
-                     t.max, d->bytes, gb_s, bench_share(b, gb_s), series_summarize(&d->n_alloc).max,
-                     series_summarize(&d->n_fault).max);
-        if (result == APP_OK && d->joules.n)
-            result = add(&out, "%.4g", series_summarize(&d->joules).p50);
+                     n_decode, (int)d->n, (int)d->depth, s.p50, s.min, s.max, t.p50, t.p90, t.p99, t.max, d->bytes,
+                     gb_s, bench_share(b, gb_s), series_summarize(&d->n_alloc).max, series_summarize(&d->n_fault).max);
+        if (result == APP_OK && d->joules.n) result = add(&out, "%.4g", series_summarize(&d->joules).p50);
         if (result == APP_OK) result = add(&out, "\n");
     }
     for (size_t i = 0; i < b->n_rows && result == APP_OK; i++) {
         const bench_rows *r = &b->rows[i];
         summary s = series_summarize(&r->step);
-        result = add(&out, "rows,%d,%d,%d,%.6g,%.6g,%.6g,,%.6g,%.6g,%.6g,%.6g,%.0f,,,,,\n",
-                     n_decode, (int)r->n, (int)b->request.depth.value[0], r->n * 1e3 / s.p50,
-                     r->n * 1e3 / s.max, r->n * 1e3 / s.min, s.p50, s.p90, s.p99, s.max, r->bytes);
+        result = add(&out, "rows,%d,%d,%d,%.6g,%.6g,%.6g,,%.6g,%.6g,%.6g,%.6g,%.0f,,,,,\n", n_decode, (int)r->n,
+                     (int)b->request.depth.value[0], r->n * 1e3 / s.p50, r->n * 1e3 / s.max, r->n * 1e3 / s.min, s.p50,
+                     s.p90, s.p99, s.max, r->bytes);
     }
     return write_out(result, &out);
 }

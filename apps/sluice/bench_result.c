@@ -93,13 +93,9 @@ void bench_free(bench *b) {
     }
 }
 
-double bench_read_gb_s(const bench *b) {
-    return series_summarize(&b->read[b->limit].gb_s).p50;
-}
+double bench_read_gb_s(const bench *b) { return series_summarize(&b->read[b->limit].gb_s).p50; }
 
-double bench_decode_gb_s(const bench_decode *d) {
-    return d->bytes * series_summarize(&d->tok_s).p50 * 1e-9;
-}
+double bench_decode_gb_s(const bench_decode *d) { return d->bytes * series_summarize(&d->tok_s).p50 * 1e-9; }
 
 double bench_share(const bench *b, double gb_s) {
     double limit = bench_read_gb_s(b);
@@ -108,8 +104,7 @@ double bench_share(const bench *b, double gb_s) {
 
 // ---- noise --------------------------------------------------------------------------------------
 
-static void add_reason(bench_noise *noise, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+static void add_reason(bench_noise *noise, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void add_reason(bench_noise *noise, const char *fmt, ...) {
     if (noise->n_why == sizeof noise->why / sizeof *noise->why) return;
     va_list args;
@@ -119,21 +114,16 @@ static void add_reason(bench_noise *noise, const char *fmt, ...) {
 }
 
 bench_noise bench_get_noise(const bench *b) {
-    bench_noise noise = {.steal = machine_steal(&b->began, &b->ended),
-                         .others = machine_others(&b->began, &b->ended)};
+    bench_noise noise = {.steal = machine_steal(&b->began, &b->ended), .others = machine_others(&b->began, &b->ended)};
     noise.read = series_summarize(&b->read[b->limit].gb_s).spread;
     for (size_t i = 0; i < b->n_prefill; i++)
         noise.prefill = fmax(noise.prefill, series_summarize(&b->prefill[i].tok_s).spread);
     for (size_t i = 0; i < b->n_decode; i++)
         noise.decode = fmax(noise.decode, series_summarize(&b->decode[i].tok_s).spread);
-    if (noise.read > NOISE_SPREAD)
-        add_reason(&noise, "read bandwidth varied by %.0f %%", noise.read * 100);
-    if (noise.prefill > NOISE_SPREAD)
-        add_reason(&noise, "prefill runs varied by up to %.0f %%", noise.prefill * 100);
-    if (noise.decode > NOISE_SPREAD)
-        add_reason(&noise, "decode runs varied by up to %.0f %%", noise.decode * 100);
-    if (noise.steal > NOISE_STEAL)
-        add_reason(&noise, "the host took %.1f %% of the processors", noise.steal * 100);
+    if (noise.read > NOISE_SPREAD) add_reason(&noise, "read bandwidth varied by %.0f %%", noise.read * 100);
+    if (noise.prefill > NOISE_SPREAD) add_reason(&noise, "prefill runs varied by up to %.0f %%", noise.prefill * 100);
+    if (noise.decode > NOISE_SPREAD) add_reason(&noise, "decode runs varied by up to %.0f %%", noise.decode * 100);
+    if (noise.steal > NOISE_STEAL) add_reason(&noise, "the host took %.1f %% of the processors", noise.steal * 100);
     if (noise.others > NOISE_OTHERS)
         add_reason(&noise, "other processes took %.0f %% of the processors", noise.others * 100);
     return noise;

@@ -57,8 +57,7 @@ static int answer_turn(chat_state *c, const int32_t *ids, size_t n_ids) {
     run_options options = *c->options;
     options.seed += c->n_turn++;
     answer a = {0};
-    generate_request request = {
-        .ids = ids, .n_ids = n_ids, .n_max = options.n_max, .n_top = -1, .emit = emit_answer};
+    generate_request request = {.ids = ids, .n_ids = n_ids, .n_max = options.n_max, .n_top = -1, .emit = emit_answer};
     int result = run_create_sampler(&request.sampler, c->session, &options);
     if (result == APP_OK) {
         request.n_cached = keep_common(c, ids, n_ids);
@@ -70,8 +69,7 @@ static int answer_turn(chat_state *c, const int32_t *ids, size_t n_ids) {
         fputs("(The context is full. /undo takes back a turn, /clear starts anew.)\n", stderr);
     if (result == APP_OK && a.stop == STOP_INTERRUPTED) fputs("(stopped)\n", stderr);
     if (result == APP_OK) run_print_speed(c->session, &a);
-    if (result == APP_OK && a.text.n)
-        result = conversation_add(&c->said, "assistant", a.text.data, a.text.n);
+    if (result == APP_OK && a.text.n) result = conversation_add(&c->said, "assistant", a.text.data, a.text.n);
     answer_free(&a);
     sluice_sampler_destroy(&request.sampler);
     return result;
@@ -84,10 +82,8 @@ static int answer_last(chat_state *c) {
     size_t n_ids;
     interrupt_clear();
     int result = APP_OK;
-    if (conversation_encode(&c->said, c->session, &ids, &n_ids) != APP_OK)
-        conversation_drop_last(&c->said);
-    else
-        result = answer_turn(c, ids, n_ids), free(ids);
+    if (conversation_encode(&c->said, c->session, &ids, &n_ids) != APP_OK) conversation_drop_last(&c->said);
+    else result = answer_turn(c, ids, n_ids), free(ids);
     interrupt_clear();
     return result;
 }
@@ -100,14 +96,12 @@ static int chat_clear(chat_state *c, const char *argument) {
 
 static int chat_system(chat_state *c, const char *argument) {
     if (c->said.plain)
-        return fputs("This model has no chat template, so there is no system message.\n", stderr),
-               APP_OK;
+        return fputs("This model has no chat template, so there is no system message.\n", stderr), APP_OK;
     return conversation_set_system(&c->said, argument);
 }
 
 static void drop_answer(chat_state *c) {
-    if (strcmp(conversation_last_role(&c->said), "assistant") == 0)
-        conversation_drop_last(&c->said);
+    if (strcmp(conversation_last_role(&c->said), "assistant") == 0) conversation_drop_last(&c->said);
 }
 
 static int chat_retry(chat_state *c, const char *argument) {
@@ -129,19 +123,14 @@ static int chat_stats(chat_state *c, const char *argument) {
     const sluice_engine_info *info = &c->session->engine_info;
     sluice_engine_stats stats;
     if (sluice_engine_get_stats(c->session->engine, &stats) != SLUICE_OK) return APP_OK;
-    fprintf(stderr, "%s on %s, %d threads\n", c->session->model_info.arch, info->device,
-            (int)info->n_thread);
-    fprintf(stderr, "context: %d of %d positions; %zu messages\n",
-            (int)sluice_seq_length(c->session->engine, 0), (int)info->n_ctx,
-            conversation_length(&c->said));
-    fprintf(stderr, "memory: weights %.1f MiB, KV %.1f MiB, workspace %.1f MiB\n",
-            (double)info->weight_bytes / 0x1p20, (double)info->kv_bytes / 0x1p20,
-            (double)info->workspace_bytes / 0x1p20);
-    fprintf(stderr,
-            "steps: %llu, rows: %llu; allocations: %llu, page faults: %llu minor, %llu major\n",
-            (unsigned long long)stats.n_step, (unsigned long long)stats.n_row,
-            (unsigned long long)stats.n_alloc, (unsigned long long)stats.n_minor_fault,
-            (unsigned long long)stats.n_major_fault);
+    fprintf(stderr, "%s on %s, %d threads\n", c->session->model_info.arch, info->device, (int)info->n_thread);
+    fprintf(stderr, "context: %d of %d positions; %zu messages\n", (int)sluice_seq_length(c->session->engine, 0),
+            (int)info->n_ctx, conversation_length(&c->said));
+    fprintf(stderr, "memory: weights %.1f MiB, KV %.1f MiB, workspace %.1f MiB\n", (double)info->weight_bytes / 0x1p20,
+            (double)info->kv_bytes / 0x1p20, (double)info->workspace_bytes / 0x1p20);
+    fprintf(stderr, "steps: %llu, rows: %llu; allocations: %llu, page faults: %llu minor, %llu major\n",
+            (unsigned long long)stats.n_step, (unsigned long long)stats.n_row, (unsigned long long)stats.n_alloc,
+            (unsigned long long)stats.n_minor_fault, (unsigned long long)stats.n_major_fault);
     return APP_OK;
 }
 
@@ -218,14 +207,11 @@ int chat(session *s, const run_options *options) {
     text message = {0};
     bool plain = options->raw || !s->model_info.has_chat_template;
     int result = conversation_init(&c.said, plain, options->tools_path);
-    if (result == APP_OK && options->system)
-        result = conversation_set_system(&c.said, options->system);
+    if (result == APP_OK && options->system) result = conversation_set_system(&c.said, options->system);
     c.cached = calloc((size_t)s->engine_info.n_ctx + 1, sizeof *c.cached);
     if (result == APP_OK && !c.cached) result = app_fail("out of memory");
     if (result == APP_OK) result = line_editor_open(&editor);
-    if (result == APP_OK)
-        fprintf(stderr, "%s %s; /help lists the commands.\n", s->model_info.arch,
-                s->model_info.name);
+    if (result == APP_OK) fprintf(stderr, "%s %s; /help lists the commands.\n", s->model_info.arch, s->model_info.name);
     while (result == APP_OK && !c.leave) {
         line_result line = line_editor_read(editor, &message);
         if (line == LINE_FAILED) result = APP_FAILED;

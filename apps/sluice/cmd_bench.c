@@ -18,10 +18,8 @@ typedef struct bench_options {
 #define AT(field) offsetof(bench_options, field)
 static const option bench_table[] = {
     {0, "prefill", OPTION_TEXT, AT(prefill), "N,N..", 0, 0, "prompt lengths (32,128,512; 0: none)"},
-    {0, "decode", OPTION_INT, AT(n_decode), "N", 0, 1 << 20,
-     "tokens of a decode run (64; 0: none)"},
-    {0, "depth", OPTION_TEXT, AT(depth), "D,D..", 0, 0,
-     "positions in the context when decode begins (0,512)"},
+    {0, "decode", OPTION_INT, AT(n_decode), "N", 0, 1 << 20, "tokens of a decode run (64; 0: none)"},
+    {0, "depth", OPTION_TEXT, AT(depth), "D,D..", 0, 0, "positions in the context when decode begins (0,512)"},
     {0, "reps", OPTION_INT, AT(n_rep), "R", 1, 1000, "runs of each; the median counts (3)"},
     {0, "rows", OPTION_TEXT, AT(rows), "R,R..", 0, 0,
      "also time steps of R rows of one sequence, as when drafts are checked"},
@@ -31,8 +29,7 @@ static const option bench_table[] = {
 };
 
 // "32,128,512": rising whole numbers.
-static int parse_list(number_list *out, const char *name, const char *text, int32_t min,
-                      int32_t max) {
+static int parse_list(number_list *out, const char *name, const char *text, int32_t min, int32_t max) {
     out->n = 0;
     for (const char *at = text;; at++) {
         char *end;
@@ -43,8 +40,7 @@ static int parse_list(number_list *out, const char *name, const char *text, int3
             return app_usage("--%s must be whole numbers from %d to %d with commas between, not "
                              "\"%s\"",
                              name, (int)min, (int)max, text);
-        if (out->n && value <= out->value[out->n - 1])
-            return app_usage("--%s must rise, unlike \"%s\"", name, text);
+        if (out->n && value <= out->value[out->n - 1]) return app_usage("--%s must rise, unlike \"%s\"", name, text);
         if (out->n == BENCH_MAX) return app_usage("--%s has more than %d numbers", name, BENCH_MAX);
         out->value[out->n++] = (int32_t)value;
         at = end;
@@ -55,10 +51,8 @@ static int parse_list(number_list *out, const char *name, const char *text, int3
 static int read_request(bench_request *out, const bench_options *o) {
     enum { POSITION_MAX = 1 << 24 };
     int result = parse_list(&out->prefill, "prefill", o->prefill, 0, POSITION_MAX);
-    if (result == OPTIONS_GO_ON)
-        result = parse_list(&out->depth, "depth", o->depth, 0, POSITION_MAX);
-    if (result == OPTIONS_GO_ON && o->rows)
-        result = parse_list(&out->rows, "rows", o->rows, 1, BENCH_ROWS_MAX);
+    if (result == OPTIONS_GO_ON) result = parse_list(&out->depth, "depth", o->depth, 0, POSITION_MAX);
+    if (result == OPTIONS_GO_ON && o->rows) result = parse_list(&out->rows, "rows", o->rows, 1, BENCH_ROWS_MAX);
     if (result != OPTIONS_GO_ON) return result;
     if (out->prefill.value[0] == 0) {
         if (out->prefill.n > 1) return app_usage("--prefill 0 means none; no length can follow it");
@@ -82,8 +76,7 @@ static int64_t positions_needed(const bench_request *r) {
 static int open_engine(bench *b, session_options *engine) {
     int64_t n_needed = positions_needed(&b->request);
     if (engine->n_ctx && engine->n_ctx < n_needed) {
-        return app_usage("the runs need %lld positions but --ctx is %d", (long long)n_needed,
-                         (int)engine->n_ctx);
+        return app_usage("the runs need %lld positions but --ctx is %d", (long long)n_needed, (int)engine->n_ctx);
     }
     if (!engine->n_ctx) engine->n_ctx = n_needed > 1 ? (int32_t)n_needed : 1;
     b->kv = engine->kv ? engine->kv : "f16";
@@ -104,8 +97,7 @@ int cmd_bench(int argc, char **argv) {
     session_options engine = {0};
     const option_group groups[] = {
         {"options", bench_table, sizeof bench_table / sizeof *bench_table, &options},
-        {"engine", session_engine_options,
-         sizeof session_engine_options / sizeof *session_engine_options, &engine},
+        {"engine", session_engine_options, sizeof session_engine_options / sizeof *session_engine_options, &engine},
     };
     const command_line line = {
         "sluice bench MODEL [options]",

@@ -19,8 +19,7 @@ int cmd_explain(int argc, char **argv) {
     session_options engine = {0};
     const option_group groups[] = {
         {"options", explain_table, 1, &options},
-        {"engine", session_engine_options,
-         sizeof session_engine_options / sizeof *session_engine_options, &engine},
+        {"engine", session_engine_options, sizeof session_engine_options / sizeof *session_engine_options, &engine},
     };
     const command_line line = {
         "sluice explain MODEL [options]",
@@ -40,8 +39,7 @@ int cmd_explain(int argc, char **argv) {
     if (result == APP_OK) {
         sluice_engine_options engine_options = session_get_engine_options(&engine);
         sluice_status status = sluice_explain(s.model, &engine_options, options.json, &program);
-        result =
-            status == SLUICE_OK ? out_write(program, strlen(program)) : app_fail_library(status);
+        result = status == SLUICE_OK ? out_write(program, strlen(program)) : app_fail_library(status);
     }
     sluice_free(program);
     session_close(&s);

@@ -17,17 +17,14 @@ typedef struct plan_options {
 #define AT(field) offsetof(plan_options, field)
 
 static const option plan_table[] = {
-    {0, "ctx", OPTION_INT, AT(n_ctx), "N", 0, INT32_MAX,
-     "positions to keep (0: the model's, at most 4096)"},
+    {0, "ctx", OPTION_INT, AT(n_ctx), "N", 0, INT32_MAX, "positions to keep (0: the model's, at most 4096)"},
     {0, "kv", OPTION_TEXT, AT(kv), "TYPE", 0, 0, "type of the KV cache, f32 to q4_0 (f16)"},
     {0, "on", OPTION_TEXT, AT(device), "DEVICE", 0, 0,
      "\"rtx 5090\", \"m4 max 64gb\", \"gddr7 32gbps x256\", \"h200 + ddr5-5600x8\" (this machine)"},
-    {0, "threads", OPTION_INT, AT(n_thread), "N", 0, 1024,
-     "threads of this machine (0: all processors)"},
+    {0, "threads", OPTION_INT, AT(n_thread), "N", 0, 1024, "threads of this machine (0: all processors)"},
     {0, "repack", OPTION_CHOICE, AT(repack), "auto|on|off", 0, 0,
      "count copies of weights in the order of the kernels (auto: if memory is free)"},
-    {0, "measure", OPTION_FLAG, AT(measure), NULL, 0, 0,
-     "measure the memory anew, and not remember it"},
+    {0, "measure", OPTION_FLAG, AT(measure), NULL, 0, 0, "measure the memory anew, and not remember it"},
     {0, "json", OPTION_FLAG, AT(json), NULL, 0, 0, "as one JSON object"},
 };
 
@@ -47,8 +44,7 @@ static const char *cache_path(char *out, size_t cap) {
 
 int cmd_plan(int argc, char **argv) {
     plan_options options = {0};
-    const option_group groups[] = {
-        {"options", plan_table, sizeof plan_table / sizeof *plan_table, &options}};
+    const option_group groups[] = {{"options", plan_table, sizeof plan_table / sizeof *plan_table, &options}};
     const command_line line = {
         "sluice plan MODEL [options]",
         "Says what the model takes in memory, whether it fits, how fast it will be and what limits "

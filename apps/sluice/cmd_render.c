@@ -33,8 +33,8 @@ static bool parse_date(int64_t *out, const char *value) {
     if (ok && *clock) clock += n;
     if (ok && *clock) ok = sscanf(clock, ":%2d%n", &tm.tm_sec, &n) == 1 && !clock[n];
     ok = ok && tm.tm_mon >= 1 && tm.tm_mon <= 12 && tm.tm_mday >= 1 && tm.tm_mday <= 31;
-    ok = ok && tm.tm_hour >= 0 && tm.tm_hour < 24 && tm.tm_min >= 0 && tm.tm_min < 60 &&
-         tm.tm_sec >= 0 && tm.tm_sec < 60;
+    ok = ok && tm.tm_hour >= 0 && tm.tm_hour < 24 && tm.tm_min >= 0 && tm.tm_min < 60 && tm.tm_sec >= 0 &&
+         tm.tm_sec < 60;
     tm.tm_year -= 1900, tm.tm_mon -= 1;
     *out = ok ? (int64_t)timegm(&tm) : 0;
     return ok;
@@ -52,8 +52,7 @@ static int parse_now(int64_t *out, const char *value) {
     char *end;
     *out = strtoll(value, &end, 10);
     if ((end != value && !*end) || parse_date(out, value)) return APP_OK;
-    return app_usage("--now must be like 2026-11-30T12:00:00 or seconds since 1970, not \"%s\"",
-                     value);
+    return app_usage("--now must be like 2026-11-30T12:00:00 or seconds since 1970, not \"%s\"", value);
 }
 
 static int render_input(const session *s, const text *template_text, int64_t now) {
@@ -63,8 +62,7 @@ static int render_input(const session *s, const text *template_text, int64_t now
     if (result == APP_OK && strlen(input.data) != input.n)
         result = app_fail("standard input: holds a NUL byte, so it is not JSON");
     if (result == APP_OK) {
-        sluice_status status =
-            sluice_render(s->model, template_text->data, input.data, now, &prompt);
+        sluice_status status = sluice_render(s->model, template_text->data, input.data, now, &prompt);
         result = status == SLUICE_OK ? out_write(prompt, strlen(prompt)) : app_fail_library(status);
     }
     sluice_free(prompt);

@@ -13,56 +13,39 @@
 
 static const option run_table[] = {
     {'p', "prompt", OPTION_TEXT, AT(prompt), "TEXT", 0, 0, "the prompt"},
-    {'f', "file", OPTION_TEXT, AT(prompt_path), "FILE", 0, 0,
-     "a file with the prompt (-: standard input)"},
+    {'f', "file", OPTION_TEXT, AT(prompt_path), "FILE", 0, 0, "a file with the prompt (-: standard input)"},
     {'n', "max-tokens", OPTION_INT, AT(n_max), "N", -1, INT32_MAX,
      "tokens to make at most (-1: until the model ends or the context is full)"},
-    {0, "raw", OPTION_FLAG, AT(raw), NULL, 0, 0,
-     "the prompt as it is, without the model's chat template"},
+    {0, "raw", OPTION_FLAG, AT(raw), NULL, 0, 0, "the prompt as it is, without the model's chat template"},
     {0, "system", OPTION_TEXT, AT(system), "TEXT", 0, 0, "the system message"},
-    {0, "tools", OPTION_TEXT, AT(tools_path), "FILE", 0, 0,
-     "a JSON array of tools for the chat template"},
-    {0, "json", OPTION_FLAG, AT(json), NULL, 0, 0,
-     "print one JSON object: text, ids, stop reason, timings, counts"},
-    {0, "logprobs", OPTION_INT, AT(n_top), "N", 0, 1000,
-     "with --json: the N most likely tokens at each step"},
+    {0, "tools", OPTION_TEXT, AT(tools_path), "FILE", 0, 0, "a JSON array of tools for the chat template"},
+    {0, "json", OPTION_FLAG, AT(json), NULL, 0, 0, "print one JSON object: text, ids, stop reason, timings, counts"},
+    {0, "logprobs", OPTION_INT, AT(n_top), "N", 0, 1000, "with --json: the N most likely tokens at each step"},
 };
 
 static const option sampling_table[] = {
-    {0, "logit-bias", OPTION_LIST, AT(bias), "ID=V", 0, 0,
-     "add V to the logit of token ID; may be repeated"},
+    {0, "logit-bias", OPTION_LIST, AT(bias), "ID=V", 0, 0, "add V to the logit of token ID; may be repeated"},
     {0, "repeat-penalty", OPTION_REAL, AT(repeat_penalty), "X", 0.01, 100,
      "divide logits of tokens that occurred (1: off)"},
     {0, "frequency-penalty", OPTION_REAL, AT(frequency_penalty), "X", -100, 100,
      "take X off for each time they did (0)"},
-    {0, "presence-penalty", OPTION_REAL, AT(presence_penalty), "X", -100, 100,
-     "take X off tokens that occurred (0)"},
+    {0, "presence-penalty", OPTION_REAL, AT(presence_penalty), "X", -100, 100, "take X off tokens that occurred (0)"},
     {0, "penalty-window", OPTION_INT, AT(penalty_window), "N", -1, INT32_MAX,
      "tokens that penalties look back on (64; -1: all)"},
     {0, "top-k", OPTION_INT, AT(top_k), "K", 0, INT32_MAX, "keep the K most likely (40; 0: all)"},
-    {0, "typical", OPTION_REAL, AT(typical_p), "P", 0, 1,
-     "keep the locally typical share P (1: all)"},
+    {0, "typical", OPTION_REAL, AT(typical_p), "P", 0, 1, "keep the locally typical share P (1: all)"},
     {0, "top-p", OPTION_REAL, AT(top_p), "P", 0, 1, "keep the most likely share P (0.95; 1: all)"},
-    {0, "min-p", OPTION_REAL, AT(min_p), "P", 0, 1,
-     "drop what is under P times the likeliest (0.05; 0: none)"},
-    {0, "temp", OPTION_REAL, AT(temp), "T", 0, 100,
-     "temperature (0.8); 0 takes the most likely token"},
-    {0, "seed", OPTION_SEED, AT(seed), "S", 0, 9.2e18,
-     "start of the random numbers (by the clock)"},
+    {0, "min-p", OPTION_REAL, AT(min_p), "P", 0, 1, "drop what is under P times the likeliest (0.05; 0: none)"},
+    {0, "temp", OPTION_REAL, AT(temp), "T", 0, 100, "temperature (0.8); 0 takes the most likely token"},
+    {0, "seed", OPTION_SEED, AT(seed), "S", 0, 9.2e18, "start of the random numbers (by the clock)"},
 };
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
 static void set_defaults(run_options *o) {
     sluice_sampler_options d = sluice_sampler_options_default();
-    *o = (run_options){.n_max = -1,
-                       .n_top = -1,
-                       .temp = d.temp,
-                       .top_k = d.top_k,
-                       .top_p = d.top_p,
-                       .min_p = d.min_p};
-    o->typical_p = d.typical_p, o->repeat_penalty = d.repeat_penalty,
-    o->presence_penalty = d.presence_penalty;
+    *o = (run_options){.n_max = -1, .n_top = -1, .temp = d.temp, .top_k = d.top_k, .top_p = d.top_p, .min_p = d.min_p};
+    o->typical_p = d.typical_p, o->repeat_penalty = d.repeat_penalty, o->presence_penalty = d.presence_penalty;
     o->frequency_penalty = d.frequency_penalty, o->penalty_window = d.penalty_window;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -74,8 +57,7 @@ static int parse_bias(const session *s, const option_list *list, int32_t *ids, f
         char *end, *end_value;
         long id = strtol(list->item[i], &end, 10);
         double value = *end == '=' ? strtod(end + 1, &end_value) : 0;
-        if (end == list->item[i] || *end != '=' || end_value == end + 1 || *end_value ||
-            value != value) {
+        if (end == list->item[i] || *end != '=' || end_value == end + 1 || *end_value || value != value) {
             return app_usage("--logit-bias must be ID=V, like 198=-1.5, not \"%s\"", list->item[i]);
         }
         if (id < 0 || id >= s->model_info.n_vocab) {
@@ -93,21 +75,17 @@ int run_create_sampler(sluice_sampler **out, const session *s, const run_options
     int result = parse_bias(s, &options->bias, ids, values);
     if (result != APP_OK) return result;
     sluice_sampler_options o = sluice_sampler_options_default();
-    o.temp = options->temp, o.top_k = options->top_k, o.top_p = options->top_p,
-    o.min_p = options->min_p;
+    o.temp = options->temp, o.top_k = options->top_k, o.top_p = options->top_p, o.min_p = options->min_p;
     o.typical_p = options->typical_p, o.repeat_penalty = options->repeat_penalty;
-    o.presence_penalty = options->presence_penalty,
-    o.frequency_penalty = options->frequency_penalty;
+    o.presence_penalty = options->presence_penalty, o.frequency_penalty = options->frequency_penalty;
     o.penalty_window = options->penalty_window, o.seed = (uint64_t)options->seed;
     o.bias_ids = ids, o.bias = values, o.n_bias = options->bias.n;
-    sluice_status status =
-        sluice_sampler_create(out, s->model_info.n_vocab, s->engine_info.n_ctx, &o);
+    sluice_status status = sluice_sampler_create(out, s->model_info.n_vocab, s->engine_info.n_ctx, &o);
     return status == SLUICE_OK ? APP_OK : app_fail_library(status);
 }
 
 // The ids of the prompt that -p, -f or standard input gave.
-static int encode_prompt(const session *s, const run_options *options, const text *prompt,
-                         int32_t **ids, size_t *n) {
+static int encode_prompt(const session *s, const run_options *options, const text *prompt, int32_t **ids, size_t *n) {
     if (options->raw) return prompt_encode(s, prompt->data, prompt->n, ids, n);
     conversation c;
     int result = conversation_init(&c, !s->model_info.has_chat_template, options->tools_path);
@@ -138,8 +116,7 @@ static int run_once(session *s, const run_options *options, const text *prompt) 
                                     .sampler = sampler,
                                     .emit = options->json ? NULL : emit_out};
         result = generate(&a, s, &request);
-        if (result == APP_OK)
-            result = options->json ? run_print_json(s, options, &request, &a) : out_write("\n", 1);
+        if (result == APP_OK) result = options->json ? run_print_json(s, options, &request, &a) : out_write("\n", 1);
         if (result == APP_OK) run_print_speed(s, &a);
         if (result == APP_OK && a.stop == STOP_INTERRUPTED) result = APP_INTERRUPTED;
     }
@@ -164,8 +141,7 @@ int cmd_run(int argc, char **argv) {
     set_defaults(&options);
     const option_group groups[] = {
         {"text", run_table, LENGTH(run_table), &options},
-        {"sampling, in the order of its steps", sampling_table,
-         LENGTH(sampling_table), &options},
+        {"sampling, in the order of its steps", sampling_table, LENGTH(sampling_table), &options},
         {"engine", session_engine_options, LENGTH(session_engine_options), &engine},
         {"model", session_model_options, LENGTH(session_model_options), &engine},
     };
@@ -186,23 +162,19 @@ int cmd_run(int argc, char **argv) {
     bool interactive = !options.prompt && !options.prompt_path && isatty(STDIN_FILENO) == 1;
     result = check_options(&options, interactive);
     text prompt = {0};
-    if (result == APP_OK && options.prompt)
-        result = text_append(&prompt, options.prompt, strlen(options.prompt));
-    else if (result == APP_OK && !interactive)
-        result = file_read(&prompt, options.prompt_path);
+    if (result == APP_OK && options.prompt) result = text_append(&prompt, options.prompt, strlen(options.prompt));
+    else if (result == APP_OK && !interactive) result = file_read(&prompt, options.prompt_path);
     if (result != APP_OK) return result;
     interrupt_catch();
     session s = {0};
     result = session_open_model(&s, path, &engine, SESSION_WEIGHTS);
     if (result == APP_OK && !s.model_info.has_tokenizer)
         result = app_fail("%s: has no tokenizer; only eval logits can run it", path);
-    if (result == APP_OK && !s.model_info.has_chat_template &&
-        (options.system || options.tools_path)) {
+    if (result == APP_OK && !s.model_info.has_chat_template && (options.system || options.tools_path)) {
         result = app_fail("%s: has no chat template, which --system and --tools need", path);
     }
     if (result == APP_OK) result = session_open_engine(&s, &engine, 1);
-    if (result == APP_OK)
-        result = interactive ? chat(&s, &options) : run_once(&s, &options, &prompt);
+    if (result == APP_OK) result = interactive ? chat(&s, &options) : run_once(&s, &options, &prompt);
     session_close(&s);
     text_free(&prompt);
     return result;

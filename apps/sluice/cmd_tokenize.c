@@ -25,8 +25,7 @@ static const option tokenize_table[] = {
 static int encode_input(const session *s, const tokenize_options *options, const text *input) {
     int32_t *ids;
     size_t n;
-    unsigned flags =
-        (options->special ? SLUICE_PARSE_SPECIAL : 0) | (options->bos ? SLUICE_ADD_BOS : 0);
+    unsigned flags = (options->special ? SLUICE_PARSE_SPECIAL : 0) | (options->bos ? SLUICE_ADD_BOS : 0);
     int result = session_encode(s, &ids, &n, input->data, input->n, flags);
     text array = {0};
     if (result == APP_OK) result = text_append(&array, "[", 1);
@@ -64,8 +63,7 @@ int cmd_tokenize(int argc, char **argv) {
     session_options model = {0};
     const option_group groups[] = {
         {"options", tokenize_table, sizeof tokenize_table / sizeof *tokenize_table, &options},
-        {"model", session_model_options, 1,
-         &model}, // weights are not read, so there are none to check
+        {"model", session_model_options, 1, &model}, // weights are not read, so there are none to check
     };
     const command_line line = {
         "sluice tokenize MODEL [--special] [--bos] < TEXT  |  sluice tokenize MODEL --decode < IDS",
@@ -81,12 +79,10 @@ int cmd_tokenize(int argc, char **argv) {
     session s;
     text input = {0};
     result = session_open_model(&s, path, &model, SESSION_VOCAB);
-    if (result == APP_OK && !s.model_info.has_tokenizer)
-        result = app_fail("%s: has no tokenizer", path);
+    if (result == APP_OK && !s.model_info.has_tokenizer) result = app_fail("%s: has no tokenizer", path);
     if (result == APP_OK) result = file_read(&input, NULL);
     if (result == APP_OK)
-        result = options.decode ? decode_input(&s, &options, &input)
-                                : encode_input(&s, &options, &input);
+        result = options.decode ? decode_input(&s, &options, &input) : encode_input(&s, &options, &input);
     text_free(&input);
     session_close(&s);
     return result;

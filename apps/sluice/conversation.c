@@ -11,10 +11,7 @@
 // 3-7).
 static size_t utf8_length(const unsigned char *p, size_t n) {
     if (p[0] < 0x80) return 1;
-    size_t length = p[0] >= 0xc2 && p[0] <= 0xdf   ? 2
-                    : (p[0] & 0xf0) == 0xe0        ? 3
-                    : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4
-                                                   : 0;
+    size_t length = p[0] >= 0xc2 && p[0] <= 0xdf ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4 : 0;
     if (length == 0 || length > n) return 0;
     for (size_t i = 1; i < length; i++) {
         if ((p[i] & 0xc0) != 0x80) return 0;
@@ -29,8 +26,7 @@ json_t *json_any_text(const char *bytes, size_t n) {
     int status = text_append(&clean, "", 0);
     for (size_t i = 0, length; i < n && status == APP_OK; i += length ? length : 1) {
         length = utf8_length((const unsigned char *)bytes + i, n - i);
-        status = length ? text_append(&clean, bytes + i, length)
-                        : text_append(&clean, "\xef\xbf\xbd", 3);
+        status = length ? text_append(&clean, bytes + i, length) : text_append(&clean, "\xef\xbf\xbd", 3);
     }
     json_t *string = status == APP_OK ? json_stringn(clean.data, clean.n) : NULL;
     text_free(&clean);
@@ -45,15 +41,13 @@ static int load_tools(conversation *c, const char *path) {
     text_free(&source);
     if (!tools) return app_fail("%s: line %d: %s", path, error.line, error.text);
     if (json_is_array(tools))
-        return json_object_set_new(c->root, "tools", tools) == 0 ? APP_OK
-                                                                 : app_fail("out of memory");
+        return json_object_set_new(c->root, "tools", tools) == 0 ? APP_OK : app_fail("out of memory");
     json_decref(tools);
     return app_fail("%s: must be a JSON array of tools", path);
 }
 
 int conversation_init(conversation *c, bool plain, const char *tools_path) {
-    *c = (conversation){.plain = plain,
-                        .root = json_pack("{s:[], s:b}", "messages", "add_generation_prompt", 1)};
+    *c = (conversation){.plain = plain, .root = json_pack("{s:[], s:b}", "messages", "add_generation_prompt", 1)};
     if (!c->root) return app_fail("out of memory");
     c->messages = json_object_get(c->root, "messages");
     return tools_path ? load_tools(c, tools_path) : APP_OK;
@@ -71,8 +65,7 @@ static json_t *make_message(const char *role, const char *content, size_t n_byte
 
 int conversation_add(conversation *c, const char *role, const char *content, size_t n_bytes) {
     json_t *message = make_message(role, content, n_bytes);
-    if (!message || json_array_append_new(c->messages, message) != 0)
-        return app_fail("out of memory");
+    if (!message || json_array_append_new(c->messages, message) != 0) return app_fail("out of memory");
     return APP_OK;
 }
 
@@ -85,14 +78,11 @@ int conversation_set_system(conversation *c, const char *content) {
     if (strcmp(role_at(c, 0), "system") == 0) json_array_remove(c->messages, 0);
     if (!*content) return APP_OK;
     json_t *message = make_message("system", content, strlen(content));
-    if (!message || json_array_insert_new(c->messages, 0, message) != 0)
-        return app_fail("out of memory");
+    if (!message || json_array_insert_new(c->messages, 0, message) != 0) return app_fail("out of memory");
     return APP_OK;
 }
 
-size_t conversation_length(const conversation *c) {
-    return json_array_size(c->messages);
-}
+size_t conversation_length(const conversation *c) { return json_array_size(c->messages); }
 
 const char *conversation_last_role(const conversation *c) {
     size_t n = conversation_length(c);
@@ -121,12 +111,11 @@ int prompt_encode(const session *s, const char *prompt, size_t n_bytes, int32_t 
     int32_t bos = s->model_info.bos;
     char bos_text[64];
     size_t n_bos = 0;
-    if (bos >= 0 && sluice_decode(s->model, bos_text, sizeof bos_text, &n_bos, &bos, 1,
-                                  SLUICE_SHOW_SPECIAL) != SLUICE_OK)
+    if (bos >= 0 &&
+        sluice_decode(s->model, bos_text, sizeof bos_text, &n_bos, &bos, 1, SLUICE_SHOW_SPECIAL) != SLUICE_OK)
         n_bos = 0;
     // Many templates write the BOS themselves.
-    if (n_bos && n_bytes >= n_bos && memcmp(prompt, bos_text, n_bos) == 0)
-        flags = SLUICE_PARSE_SPECIAL;
+    if (n_bos && n_bytes >= n_bos && memcmp(prompt, bos_text, n_bos) == 0) flags = SLUICE_PARSE_SPECIAL;
     return session_encode(s, ids, n, prompt, n_bytes, flags);
 }
 

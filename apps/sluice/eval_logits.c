@@ -19,8 +19,7 @@ typedef struct logits_options {
 static const option logits_table[] = {
     {0, "ids", OPTION_TEXT, offsetof(logits_options, ids_path), "FILE.json", 0, 0,
      "[id, ...] or {\"ids\": [...]} (-: standard input)"},
-    {0, "out", OPTION_TEXT, offsetof(logits_options, out_path), "F.npy", 0, 0,
-     "where to write the array"},
+    {0, "out", OPTION_TEXT, offsetof(logits_options, out_path), "F.npy", 0, 0, "where to write the array"},
 };
 
 // Every row of a step wants logits here, so a step is short: its logits are n_vocab floats a row.
@@ -34,9 +33,8 @@ static int write_npy_head(new_file *f, size_t n_row, size_t n_col) {
     memset(head, ' ', sizeof head);
     memcpy(head, "\x93NUMPY\x01\x00", 8);
     head[8] = (char)(sizeof head - n_fixed), head[9] = 0;
-    int n =
-        snprintf(head + n_fixed, sizeof head - n_fixed,
-                 "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", n_row, n_col);
+    int n = snprintf(head + n_fixed, sizeof head - n_fixed,
+                     "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", n_row, n_col);
     head[n_fixed + (size_t)n] = ' '; // over the NUL
     head[sizeof head - 1] = '\n';
     return new_file_write(f, head, sizeof head);
@@ -51,8 +49,7 @@ static int write_logits(new_file *f, session *s, const int32_t *ids, size_t n_id
     int result = APP_OK;
     for (size_t at = 0; at < n_ids && result == APP_OK; at += n_chunk) {
         size_t n = n_ids - at < n_chunk ? n_ids - at : n_chunk;
-        for (size_t i = 0; i < n; i++)
-            rows[i] = (sluice_row){ids[at + i], 0, (int32_t)(at + i), true};
+        for (size_t i = 0; i < n; i++) rows[i] = (sluice_row){ids[at + i], 0, (int32_t)(at + i), true};
         sluice_status status = sluice_step(s->engine, rows, n);
         if (status == SLUICE_OK && progress_update(&bar, at + n, n_ids)) status = SLUICE_CANCELLED;
         if (status != SLUICE_OK) progress_end(&bar), result = app_fail_library(status);
@@ -81,8 +78,7 @@ static int evaluate(session *s, session_options *engine, const logits_options *o
     new_file f = {0};
     int result = read_ids(&ids, &n_ids, options->ids_path, s);
     if (result == APP_OK && engine->n_ctx && n_ids > (size_t)engine->n_ctx) {
-        result = app_fail("there are %zu ids but the context holds %d; raise --ctx", n_ids,
-                          (int)engine->n_ctx);
+        result = app_fail("there are %zu ids but the context holds %d; raise --ctx", n_ids, (int)engine->n_ctx);
     }
     if (result == APP_OK) {
         if (!engine->n_ctx) engine->n_ctx = (int32_t)n_ids; // no more than is needed
@@ -103,24 +99,21 @@ int eval_logits(int argc, char **argv) {
     session_options engine = {0};
     const option_group groups[] = {
         {"options", logits_table, 2, &options},
-        {"engine", session_engine_options,
-         sizeof session_engine_options / sizeof *session_engine_options, &engine},
+        {"engine", session_engine_options, sizeof session_engine_options / sizeof *session_engine_options, &engine},
         {"model", session_model_options, 2, &engine},
     };
-    const command_line line = {
-        "sluice eval logits MODEL --ids FILE.json --out F.npy [options]",
-        "Writes the logits after each token of a sequence as a float32 numpy array of shape (n, "
-        "n_vocab). The ids\n"
-        "are taken as they are: no BOS is added. The file appears when it is complete.\n",
-        groups,
-        3,
-        1,
-        1};
+    const command_line line = {"sluice eval logits MODEL --ids FILE.json --out F.npy [options]",
+                               "Writes the logits after each token of a sequence as a float32 numpy array of shape (n, "
+                               "n_vocab). The ids\n"
+                               "are taken as they are: no BOS is added. The file appears when it is complete.\n",
+                               groups,
+                               3,
+                               1,
+                               1};
     const char *path;
     int result = options_parse(&line, argc, argv, &path);
     if (result != OPTIONS_GO_ON) return result;
-    if (!options.ids_path || !options.out_path)
-        return app_usage("--ids and --out are needed; usage: %s", line.usage);
+    if (!options.ids_path || !options.out_path) return app_usage("--ids and --out are needed; usage: %s", line.usage);
     interrupt_catch();
     session s;
     result = session_open_model(&s, path, &engine, SESSION_WEIGHTS);

@@ -30,8 +30,7 @@ typedef struct ppl_sum { // of the negative log-likelihoods
 } ppl_sum;
 
 // Scores the prediction of each next token by positions n/2 .. n-2 of one window.
-static sluice_status score_window(ppl_sum *score, session *s, const int32_t *ids, size_t n,
-                                  sluice_row *rows) {
+static sluice_status score_window(ppl_sum *score, session *s, const int32_t *ids, size_t n, sluice_row *rows) {
     size_t n_chunk = (size_t)s->engine_info.n_row_max, first = n / 2;
     sluice_status status = sluice_seq_truncate(s->engine, 0, 0);
     for (size_t at = 0; at < n - 1 && status == SLUICE_OK; at += n_chunk) {
@@ -44,20 +43,17 @@ static sluice_status score_window(ppl_sum *score, session *s, const int32_t *ids
         for (size_t i = 0; i < n_row && status == SLUICE_OK; i++) {
             if (!rows[i].wants_logits) continue;
             float logprob;
-            sluice_top_logprobs(sluice_logits(s->engine, n_logit++), (size_t)s->model_info.n_vocab,
-                                0, NULL, NULL, ids[at + i + 1], &logprob);
-            score->sum -= (double)logprob, score->sum_squares += (double)logprob * (double)logprob,
-                score->n++;
+            sluice_top_logprobs(sluice_logits(s->engine, n_logit++), (size_t)s->model_info.n_vocab, 0, NULL, NULL,
+                                ids[at + i + 1], &logprob);
+            score->sum -= (double)logprob, score->sum_squares += (double)logprob * (double)logprob, score->n++;
         }
     }
     return status;
 }
 
 static int print_ppl(const ppl_sum *score, size_t n_ids, size_t n_window, bool json) {
-    double mean = score->sum / (double)score->n,
-           variance = score->sum_squares / (double)score->n - mean * mean;
-    double ppl = exp(mean),
-           error = score->n > 1 ? ppl * sqrt(fmax(variance, 0) / (double)(score->n - 1)) : 0;
+    double mean = score->sum / (double)score->n, variance = score->sum_squares / (double)score->n - mean * mean;
+    double ppl = exp(mean), error = score->n > 1 ? ppl * sqrt(fmax(variance, 0) / (double)(score->n - 1)) : 0;
     char line[256];
     if (!isfinite(ppl)) return app_fail("the perplexity is not a finite number");
     if (json) {
@@ -66,8 +62,7 @@ static int print_ppl(const ppl_sum *score, size_t n_ids, size_t n_window, bool j
                  "%zu}\n",
                  ppl, error, n_ids, n_window, score->n);
     } else {
-        snprintf(line, sizeof line,
-                 "perplexity %.4f +- %.4f (%zu windows, %zu of %zu tokens scored)\n", ppl, error,
+        snprintf(line, sizeof line, "perplexity %.4f +- %.4f (%zu windows, %zu of %zu tokens scored)\n", ppl, error,
                  n_window, score->n, n_ids);
     }
     return out_write(line, strlen(line));
@@ -83,13 +78,11 @@ static int score_text(session *s, const int32_t *ids, size_t n_ids, bool json) {
     sluice_status status = SLUICE_OK;
     for (size_t w = 0; w < n_window && status == SLUICE_OK; w++) {
         status = score_window(&score, s, ids + w * n_ctx, n_ctx, rows);
-        if (status == SLUICE_OK && progress_update(&bar, w + 1, n_window))
-            status = SLUICE_CANCELLED;
+        if (status == SLUICE_OK && progress_update(&bar, w + 1, n_window)) status = SLUICE_CANCELLED;
     }
     progress_end(&bar);
     free(rows);
-    return status == SLUICE_OK ? print_ppl(&score, n_ids, n_window, json)
-                               : app_fail_library(status);
+    return status == SLUICE_OK ? print_ppl(&score, n_ids, n_window, json) : app_fail_library(status);
 }
 
 static int evaluate(session *s, session_options *engine, const char *text_path, bool json) {
@@ -98,15 +91,12 @@ static int evaluate(session *s, session_options *engine, const char *text_path, 
     size_t n_ids = 0;
     if (!engine->n_ctx) engine->n_ctx = PPL_WINDOW;
     if (!engine->n_chunk) engine->n_chunk = PPL_CHUNK;
-    if (engine->n_ctx < 4)
-        return app_usage("--ctx must be at least 4: a window that can be halved");
+    if (engine->n_ctx < 4) return app_usage("--ctx must be at least 4: a window that can be halved");
     int result = file_read(&source, text_path);
-    if (result == APP_OK)
-        result = session_encode(s, &ids, &n_ids, source.data, source.n, SLUICE_ADD_BOS);
+    if (result == APP_OK) result = session_encode(s, &ids, &n_ids, source.data, source.n, SLUICE_ADD_BOS);
     text_free(&source);
     if (result == APP_OK && n_ids < (size_t)engine->n_ctx) {
-        result = app_fail("%s: has %zu tokens, less than one window of %d", text_path, n_ids,
-                          (int)engine->n_ctx);
+        result = app_fail("%s: has %zu tokens, less than one window of %d", text_path, n_ids, (int)engine->n_ctx);
     }
     if (result == APP_OK) result = session_open_engine(s, engine, engine->n_chunk);
     if (result == APP_OK) result = score_text(s, ids, n_ids, json);
@@ -119,8 +109,7 @@ int eval_ppl(int argc, char **argv) {
     session_options engine = {0};
     const option_group groups[] = {
         {"options", ppl_table, 1, &options},
-        {"engine", session_engine_options,
-         sizeof session_engine_options / sizeof *session_engine_options, &engine},
+        {"engine", session_engine_options, sizeof session_engine_options / sizeof *session_engine_options, &engine},
         {"model", session_model_options, 2, &engine},
     };
     const command_line line = {"sluice eval ppl MODEL FILE [options]",
@@ -137,8 +126,7 @@ int eval_ppl(int argc, char **argv) {
     interrupt_catch();
     session s;
     result = session_open_model(&s, operands[0], &engine, SESSION_WEIGHTS);
-    if (result == APP_OK && !s.model_info.has_tokenizer)
-        result = app_fail("%s: has no tokenizer", operands[0]);
+    if (result == APP_OK && !s.model_info.has_tokenizer) result = app_fail("%s: has no tokenizer", operands[0]);
     if (result == APP_OK) result = evaluate(&s, &engine, operands[1], options.json);
     session_close(&s);
     return result;

@@ -45,8 +45,7 @@ static int read_stream(text *out, FILE *stream, const char *name) {
         }
         if (n < sizeof block) break;
     }
-    if (status == APP_OK && ferror(stream))
-        status = app_fail("%s: cannot read: %s", name, strerror(errno));
+    if (status == APP_OK && ferror(stream)) status = app_fail("%s: cannot read: %s", name, strerror(errno));
     return status;
 }
 
@@ -89,8 +88,7 @@ int out_close(void) {
 int new_file_open(new_file *f, const char *path) {
     *f = (new_file){0};
     struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return app_fail("%s: is not a regular file", path);
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return app_fail("%s: is not a regular file", path);
     size_t n = strlen(path);
     f->path = malloc(n + 1), f->temp = malloc(n + sizeof ".XXXXXX");
     if (!f->path || !f->temp) return new_file_abandon(f), app_fail("out of memory");
@@ -115,8 +113,7 @@ int new_file_commit(new_file *f) {
     errno = 0;
     mode_t mask = umask(0);
     umask(mask);
-    bool ok = fflush(f->stream) == 0 && fchmod(fileno(f->stream), 0666 & ~mask) == 0 &&
-              fsync(fileno(f->stream)) == 0;
+    bool ok = fflush(f->stream) == 0 && fchmod(fileno(f->stream), 0666 & ~mask) == 0 && fsync(fileno(f->stream)) == 0;
     ok = fclose(f->stream) == 0 && ok;
     f->stream = NULL;
     if (ok && rename(f->temp, f->path) == 0) return APP_OK;

@@ -51,8 +51,7 @@ static void keep_logprobs(answer *a, const float *logits, size_t n_vocab, int32_
 
 // Gives the text that `token` completes (-1: what is left) to the answer and to the one who
 // listens.
-static int emit_text(answer *a, sluice_stream *stream, int32_t token,
-                     const generate_request *request) {
+static int emit_text(answer *a, sluice_stream *stream, int32_t token, const generate_request *request) {
     const char *bytes;
     size_t n;
     sluice_status status = sluice_stream_push(stream, token, &bytes, &n);
@@ -62,8 +61,7 @@ static int emit_text(answer *a, sluice_stream *stream, int32_t token,
     return result;
 }
 
-static int choose_token(answer *a, const session *s, const generate_request *request,
-                        double *clock_ms) {
+static int choose_token(answer *a, const session *s, const generate_request *request, double *clock_ms) {
     const float *logits = sluice_logits(s->engine, 0);
     int32_t token;
     sluice_status status = sluice_sample(request->sampler, logits, &token);
@@ -78,12 +76,10 @@ static int choose_token(answer *a, const session *s, const generate_request *req
 }
 
 // Sequence 0 holds the whole prompt, and the engine the logits of its last token.
-static int decode(answer *a, session *s, const generate_request *request, sluice_stream *stream,
-                  double start_ms) {
+static int decode(answer *a, session *s, const generate_request *request, sluice_stream *stream, double start_ms) {
     double clock_ms = start_ms;
     for (;;) {
-        if (request->n_max >= 0 && a->n >= (size_t)request->n_max)
-            return a->stop = STOP_LENGTH, APP_OK;
+        if (request->n_max >= 0 && a->n >= (size_t)request->n_max) return a->stop = STOP_LENGTH, APP_OK;
         if (interrupt_seen()) return a->stop = STOP_INTERRUPTED, APP_OK;
         if (choose_token(a, s, request, &clock_ms) != APP_OK) return APP_FAILED;
         int32_t token = a->ids[a->n - 1];
@@ -105,11 +101,10 @@ static int prefill(answer *a, session *s, const generate_request *request) {
     progress bar;
     progress_start(&bar, "prompt");
     double start = app_now_ms();
-    for (size_t i = 0; i < request->n_ids; i++)
-        sluice_sampler_accept(request->sampler, request->ids[i]);
+    for (size_t i = 0; i < request->n_ids; i++) sluice_sampler_accept(request->sampler, request->ids[i]);
     a->n_prompt = request->n_ids - request->n_cached;
-    sluice_status status = sluice_prefill(s->engine, 0, request->ids + request->n_cached,
-                                          a->n_prompt, progress_update, &bar);
+    sluice_status status =
+        sluice_prefill(s->engine, 0, request->ids + request->n_cached, a->n_prompt, progress_update, &bar);
     progress_end(&bar);
     a->prompt_ms = app_now_ms() - start;
     if (status == SLUICE_CANCELLED) return a->stop = STOP_INTERRUPTED, APP_OK;
@@ -119,24 +114,20 @@ static int prefill(answer *a, session *s, const generate_request *request) {
 int generate(answer *out, session *s, const generate_request *request) {
     size_t n_ctx = (size_t)s->engine_info.n_ctx;
     *out = (answer){0};
-    if (request->n_ids == 0)
-        return app_fail("the prompt is empty, and this model has no token to begin with");
+    if (request->n_ids == 0) return app_fail("the prompt is empty, and this model has no token to begin with");
     if (request->n_ids > n_ctx) {
-        return app_fail(
-            "the prompt has %zu tokens but the context holds %zu; raise --ctx or shorten it",
-            request->n_ids, n_ctx);
+        return app_fail("the prompt has %zu tokens but the context holds %zu; raise --ctx or shorten it",
+                        request->n_ids, n_ctx);
     }
     size_t cap = n_ctx - request->n_ids + 1;
     if (request->n_max >= 0 && (size_t)request->n_max < cap) cap = (size_t)request->n_max;
     sluice_stream *stream = NULL;
     int result = answer_init(out, cap + 1, request->n_top);
-    sluice_status status =
-        result == APP_OK ? sluice_stream_create(&stream, s->model, 0) : SLUICE_OK;
+    sluice_status status = result == APP_OK ? sluice_stream_create(&stream, s->model, 0) : SLUICE_OK;
     if (status != SLUICE_OK) result = app_fail_library(status);
     double start = app_now_ms();
     if (result == APP_OK) result = prefill(out, s, request);
-    if (result == APP_OK && out->stop != STOP_INTERRUPTED)
-        result = decode(out, s, request, stream, start);
+    if (result == APP_OK && out->stop != STOP_INTERRUPTED) result = decode(out, s, request, stream, start);
     sluice_engine_get_stats(s->engine, &out->end);
     if (out->n < 2) out->warm = out->end; // nothing came after warm-up
     if (result == APP_OK) result = emit_text(out, stream, -1, request);

@@ -22,10 +22,6 @@ void interrupt_catch(void) {
     sigaction(SIGINT, &action, NULL);
 }
 
-void interrupt_clear(void) {
-    count = 0;
-}
+void interrupt_clear(void) { count = 0; }
 
-bool interrupt_seen(void) {
-    return count > 0;
-}
+bool interrupt_seen(void) { return count > 0; }

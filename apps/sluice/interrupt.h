@@ -6,8 +6,7 @@
 
 #include <stdbool.h>
 
-void interrupt_catch(
-    void); // from now on the first Ctrl-C is only noted; the second ends the process
+void interrupt_catch(void); // from now on the first Ctrl-C is only noted; the second ends the process
 void interrupt_clear(void);
 bool interrupt_seen(void);
 

@@ -43,10 +43,8 @@ static void find_history(line_editor *e) {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     size_t n = sizeof e->history_path;
     int length = -1;
-    if (state && *state == '/')
-        length = snprintf(e->history_path, n, "%s/sluice/history", state);
-    else if (home && *home)
-        length = snprintf(e->history_path, n, "%s/.local/state/sluice/history", home);
+    if (state && *state == '/') length = snprintf(e->history_path, n, "%s/sluice/history", state);
+    else if (home && *home) length = snprintf(e->history_path, n, "%s/.local/state/sluice/history", home);
     if (length < 0 || (size_t)length >= n) {
         e->history_path[0] = '\0';
         return;
@@ -66,8 +64,7 @@ int line_editor_open(line_editor **out) {
     e->edit = el_init("sluice", stdin, echo, stderr);
     e->history = history_init();
     if (!e->edit || !e->history)
-        return line_editor_close(e), *out = NULL,
-                                     app_fail("the terminal cannot be used for a chat");
+        return line_editor_close(e), *out = NULL, app_fail("the terminal cannot be used for a chat");
     find_history(e);
     history(e->history, &event, H_SETSIZE, HISTORY_LINES);
     history(e->history, &event, H_SETUNIQUE, 1);

@@ -50,16 +50,13 @@ static int cmd_help(int argc, char **argv) {
         if (command->run != cmd_help) return command->run(2, help_argv);
     }
     char list[2048];
-    size_t n = (size_t)snprintf(
-        list, sizeof list,
-        "sluice %s: local inference of large language models\n\nusage: sluice COMMAND ...\n\n",
-        SLUICE_VERSION);
+    size_t n = (size_t)snprintf(list, sizeof list,
+                                "sluice %s: local inference of large language models\n\nusage: sluice COMMAND ...\n\n",
+                                SLUICE_VERSION);
     for (size_t i = 0; i < N_COMMAND; i++) {
-        n += (size_t)snprintf(list + n, sizeof list - n, "  %-10s %s\n", commands[i].name,
-                              commands[i].help);
+        n += (size_t)snprintf(list + n, sizeof list - n, "  %-10s %s\n", commands[i].name, commands[i].help);
     }
-    n += (size_t)snprintf(list + n, sizeof list - n,
-                          "\n\"sluice COMMAND --help\" lists the options of a command.\n");
+    n += (size_t)snprintf(list + n, sizeof list - n, "\n\"sluice COMMAND --help\" lists the options of a command.\n");
     return out_write(list, n);
 }
 
@@ -76,16 +73,11 @@ int main(int argc, char **argv) {
     int status;
     const char *name = argc > 1 ? argv[1] : "";
     const struct command *command = find_command(name);
-    if (!*name)
-        status = app_usage("no command given; sluice help lists them");
-    else if (command)
-        status = command->run(argc - 1, argv + 1);
-    else if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
-        status = cmd_help(1, argv);
-    else if (strcmp(name, "--version") == 0)
-        status = cmd_version(1, argv);
-    else
-        status = fail_unknown(name);
+    if (!*name) status = app_usage("no command given; sluice help lists them");
+    else if (command) status = command->run(argc - 1, argv + 1);
+    else if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) status = cmd_help(1, argv);
+    else if (strcmp(name, "--version") == 0) status = cmd_version(1, argv);
+    else status = fail_unknown(name);
     int closed = out_close();
     return status == APP_OK ? closed : status;
 }

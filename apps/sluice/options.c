@@ -21,8 +21,7 @@ static match find_option(const command_line *line, const char *name, size_t n_na
         const option_group *group = &line->groups[g];
         for (size_t i = 0; i < group->n; i++) {
             const option *o = &group->options[i];
-            bool found = letter ? o->letter == letter
-                                : strncmp(o->name, name, n_name) == 0 && !o->name[n_name];
+            bool found = letter ? o->letter == letter : strncmp(o->name, name, n_name) == 0 && !o->name[n_name];
             if (found) return (match){o, group->into};
         }
     }
@@ -33,8 +32,7 @@ static int fail_unknown(const command_line *line, const char *name, size_t n_nam
     const char *names[128] = {"help"};
     size_t n = 1;
     for (size_t g = 0; g < line->n_group; g++) {
-        for (size_t i = 0; i < line->groups[g].n && n < 128; i++)
-            names[n++] = line->groups[g].options[i].name;
+        for (size_t i = 0; i < line->groups[g].n && n < 128; i++) names[n++] = line->groups[g].options[i].name;
     }
     char word[64];
     snprintf(word, sizeof word, "%.*s", (int)n_name, name);
@@ -44,11 +42,8 @@ static int fail_unknown(const command_line *line, const char *name, size_t n_nam
 }
 
 static int fail_range(const option *o, const char *what, const char *value) {
-    if (o->max >= 1e9)
-        return app_usage("--%s must be %s of at least %g, not \"%s\"", o->name, what, o->min,
-                         value);
-    return app_usage("--%s must be %s from %g to %g, not \"%s\"", o->name, what, o->min, o->max,
-                     value);
+    if (o->max >= 1e9) return app_usage("--%s must be %s of at least %g, not \"%s\"", o->name, what, o->min, value);
+    return app_usage("--%s must be %s from %g to %g, not \"%s\"", o->name, what, o->min, o->max, value);
 }
 
 static bool is_choice(const char *words, const char *value) {
@@ -75,10 +70,8 @@ static int set_number(const option *o, void *field, const char *value) {
     if (end == value || *end || errno || (double)number < o->min || (double)number > o->max) {
         return fail_range(o, "a whole number", value);
     }
-    if (o->kind == OPTION_SEED)
-        *(int64_t *)field = number;
-    else
-        *(int32_t *)field = (int32_t)number;
+    if (o->kind == OPTION_SEED) *(int64_t *)field = number;
+    else *(int32_t *)field = (int32_t)number;
     return OPTIONS_GO_ON;
 }
 
@@ -99,8 +92,7 @@ static int set_value(match m, const char *value) {
     case OPTION_LIST: break;
     }
     option_list *list = field;
-    if (list->n == OPTION_LIST_MAX)
-        return app_usage("--%s is given more than %d times", o->name, OPTION_LIST_MAX);
+    if (list->n == OPTION_LIST_MAX) return app_usage("--%s is given more than %d times", o->name, OPTION_LIST_MAX);
     list->item[list->n++] = value;
     return OPTIONS_GO_ON;
 }
@@ -119,8 +111,7 @@ static int print_help(const command_line *line) {
             const option *o = &group->options[i];
             char letter[8] = "    ", left[64];
             if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
-            snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->value ? " " : "",
-                     o->value ? o->value : "");
+            snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->value ? " " : "", o->value ? o->value : "");
             snprintf(row, sizeof row, "  %-28s %s\n", left, o->help);
             status = text_append(&help, row, strlen(row));
         }
@@ -144,11 +135,9 @@ static int parse_option(const command_line *line, int argc, char **argv, int *at
         if (!m.option) return app_usage("there is no option -%c; --help lists them", arg[1]);
         if (arg[2]) value = arg + 2;
     }
-    if (m.option->kind == OPTION_FLAG && value)
-        return app_usage("--%s takes no value", m.option->name);
+    if (m.option->kind == OPTION_FLAG && value) return app_usage("--%s takes no value", m.option->name);
     if (m.option->kind != OPTION_FLAG && !value) {
-        if (++*at == argc)
-            return app_usage("--%s needs a value, %s", m.option->name, m.option->value);
+        if (++*at == argc) return app_usage("--%s needs a value, %s", m.option->name, m.option->value);
         value = argv[*at];
     }
     return set_value(m, value);
@@ -161,16 +150,14 @@ int options_parse(const command_line *line, int argc, char **argv, const char **
     for (int i = 1; i < argc; i++) {
         if (!options_ended && strcmp(argv[i], "--") == 0) {
             options_ended = true;
-        } else if (!options_ended &&
-                   (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
+        } else if (!options_ended && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
             return print_help(line);
         } else if (!options_ended && argv[i][0] == '-' && argv[i][1]) {
             int status = parse_option(line, argc, argv, &i);
             if (status != OPTIONS_GO_ON) return status;
         } else {
             if (n == line->n_operand_max)
-                return app_usage("\"%s\" is one argument too many; usage: %s", argv[i],
-                                 line->usage);
+                return app_usage("\"%s\" is one argument too many; usage: %s", argv[i], line->usage);
             operands[n++] = argv[i];
         }
     }

@@ -22,8 +22,7 @@ int progress_update(void *user, uint64_t n, uint64_t total) {
         static const char rest[WIDTH + 1] = "..............................";
         double share = n < total ? (double)n / (double)total : 1.0;
         int filled = (int)(share * WIDTH);
-        fprintf(stderr, "\r%s [%.*s%.*s] %3.0f %% ", p->what, filled, full, WIDTH - filled, rest,
-                share * 100);
+        fprintf(stderr, "\r%s [%.*s%.*s] %3.0f %% ", p->what, filled, full, WIDTH - filled, rest, share * 100);
         p->visible = true, p->drawn_ms = now;
     }
     return interrupt_seen();

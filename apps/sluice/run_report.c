@@ -10,11 +10,10 @@
 
 void run_print_speed(const session *s, const answer *a) {
     answer_speed speed = answer_get_speed(a);
-    fprintf(stderr, "load %.0f ms | first token %.0f ms | prompt %zu tokens, %.1f tok/s",
-            s->load_ms, a->ttft_ms, a->n_prompt, speed.prompt_tok_s);
-    fprintf(stderr, " | decode %zu tokens, %.1f tok/s, p50 %.2f ms, p99 %.2f ms | %s\n",
-            speed.n_decode, speed.decode_tok_s, speed.token_p50_ms, speed.token_p99_ms,
-            stop_reason_name(a->stop));
+    fprintf(stderr, "load %.0f ms | first token %.0f ms | prompt %zu tokens, %.1f tok/s", s->load_ms, a->ttft_ms,
+            a->n_prompt, speed.prompt_tok_s);
+    fprintf(stderr, " | decode %zu tokens, %.1f tok/s, p50 %.2f ms, p99 %.2f ms | %s\n", speed.n_decode,
+            speed.decode_tok_s, speed.token_p50_ms, speed.token_p99_ms, stop_reason_name(a->stop));
 }
 
 static json_t *ids_to_json(const int32_t *ids, size_t n) {
@@ -34,36 +33,31 @@ static json_t *logprobs_to_json(const answer *a) {
         const token_logprobs *t = &a->logprobs[i];
         json_t *top = json_array();
         for (size_t k = 0; k < a->n_top; k++) {
-            json_array_append_new(
-                top, json_pack("[i, o]", t->top_ids[k], logprob_to_json(t->top_logprobs[k])));
+            json_array_append_new(top, json_pack("[i, o]", t->top_ids[k], logprob_to_json(t->top_logprobs[k])));
         }
-        json_array_append_new(array, json_pack("{s:i, s:o, s:o}", "id", a->ids[i], "logprob",
-                                               logprob_to_json(t->logprob), "top", top));
+        json_array_append_new(
+            array, json_pack("{s:i, s:o, s:o}", "id", a->ids[i], "logprob", logprob_to_json(t->logprob), "top", top));
     }
     return array;
 }
 
 static json_t *timings_to_json(const session *s, const answer *a) {
     answer_speed speed = answer_get_speed(a);
-    return json_pack("{s:f, s:f, s:I, s:f, s:f, s:I, s:f, s:f, s:f, s:f, s:f}", "load_ms",
-                     s->load_ms, "ttft_ms", a->ttft_ms, "prompt_n", (json_int_t)a->n_prompt,
-                     "prompt_ms", a->prompt_ms, "prompt_tok_s", speed.prompt_tok_s, "decode_n",
-                     (json_int_t)speed.n_decode, "decode_ms", a->decode_ms, "decode_tok_s",
-                     speed.decode_tok_s, "token_p50_ms", speed.token_p50_ms, "token_p99_ms",
+    return json_pack("{s:f, s:f, s:I, s:f, s:f, s:I, s:f, s:f, s:f, s:f, s:f}", "load_ms", s->load_ms, "ttft_ms",
+                     a->ttft_ms, "prompt_n", (json_int_t)a->n_prompt, "prompt_ms", a->prompt_ms, "prompt_tok_s",
+                     speed.prompt_tok_s, "decode_n", (json_int_t)speed.n_decode, "decode_ms", a->decode_ms,
+                     "decode_tok_s", speed.decode_tok_s, "token_p50_ms", speed.token_p50_ms, "token_p99_ms",
                      speed.token_p99_ms, "token_max_ms", speed.token_max_ms);
 }
 
-int run_print_json(const session *s, const run_options *options, const generate_request *request,
-                   const answer *a) {
-    json_t *root =
-        json_pack("{s:o, s:o, s:o, s:s, s:I, s:o, s:i, s:I, s:{s:I, s:I}}", "text",
-                  json_any_text(a->text.data, a->text.n), "prompt_ids",
-                  ids_to_json(request->ids, request->n_ids), "ids", ids_to_json(a->ids, a->n),
-                  "stop", stop_reason_name(a->stop), "seed", (json_int_t)options->seed, "timings",
-                  timings_to_json(s, a), "n_threads", (int)s->engine_info.n_thread, "allocations",
-                  (json_int_t)(a->end.n_alloc - a->warm.n_alloc), "faults", "minor",
-                  (json_int_t)(a->end.n_minor_fault - a->warm.n_minor_fault), "major",
-                  (json_int_t)(a->end.n_major_fault - a->warm.n_major_fault));
+int run_print_json(const session *s, const run_options *options, const generate_request *request, const answer *a) {
+    json_t *root = json_pack(
+        "{s:o, s:o, s:o, s:s, s:I, s:o, s:i, s:I, s:{s:I, s:I}}", "text", json_any_text(a->text.data, a->text.n),
+        "prompt_ids", ids_to_json(request->ids, request->n_ids), "ids", ids_to_json(a->ids, a->n), "stop",
+        stop_reason_name(a->stop), "seed", (json_int_t)options->seed, "timings", timings_to_json(s, a), "n_threads",
+        (int)s->engine_info.n_thread, "allocations", (json_int_t)(a->end.n_alloc - a->warm.n_alloc), "faults", "minor",
+        (json_int_t)(a->end.n_minor_fault - a->warm.n_minor_fault), "major",
+        (json_int_t)(a->end.n_major_fault - a->warm.n_major_fault));
     if (root && a->logprobs) json_object_set_new(root, "logprobs", logprobs_to_json(a));
     // 9 digits bring a float back exactly; times need no more.
     char *printed = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;

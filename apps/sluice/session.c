@@ -12,19 +12,14 @@
 
 const option session_model_options[2] = {
     {0, "pre", OPTION_TEXT, AT(pre), "NAME", 0, 0, "pre-tokenizer to use in place of the file's"},
-    {0, "check", OPTION_FLAG, AT(check), NULL, 0, 0,
-     "read all weights first and refuse NaN and infinities"},
+    {0, "check", OPTION_FLAG, AT(check), NULL, 0, 0, "read all weights first and refuse NaN and infinities"},
 };
 
 const option session_engine_options[8] = {
-    {0, "backend", OPTION_CHOICE, AT(backend), "cpu|ref", 0, 0,
-     "what computes (cpu; ref is the slow definition)"},
-    {0, "ctx", OPTION_INT, AT(n_ctx), "N", 0, INT32_MAX,
-     "positions to keep (0: the model's, at most 4096)"},
-    {0, "threads", OPTION_INT, AT(n_thread), "N", 0, 1024,
-     "threads while decoding (0: all processors)"},
-    {0, "threads-prefill", OPTION_INT, AT(n_thread_prefill), "N", 0, 1024,
-     "threads in prefill (0: as --threads)"},
+    {0, "backend", OPTION_CHOICE, AT(backend), "cpu|ref", 0, 0, "what computes (cpu; ref is the slow definition)"},
+    {0, "ctx", OPTION_INT, AT(n_ctx), "N", 0, INT32_MAX, "positions to keep (0: the model's, at most 4096)"},
+    {0, "threads", OPTION_INT, AT(n_thread), "N", 0, 1024, "threads while decoding (0: all processors)"},
+    {0, "threads-prefill", OPTION_INT, AT(n_thread_prefill), "N", 0, 1024, "threads in prefill (0: as --threads)"},
     {0, "chunk", OPTION_INT, AT(n_chunk), "N", 0, 65536, "tokens of a prefill step (0: 512)"},
     {0, "kv", OPTION_CHOICE, AT(kv), "f16|f32", 0, 0, "type of the KV cache (f16; on ref f32)"},
     {0, "repack", OPTION_CHOICE, AT(repack), "auto|on|off", 0, 0,
@@ -32,8 +27,7 @@ const option session_engine_options[8] = {
     {0, "wire", OPTION_FLAG, AT(wire), NULL, 0, 0, "lock weights and workspace into memory"},
 };
 
-int session_open_model(session *s, const char *path, const session_options *options,
-                       session_need need) {
+int session_open_model(session *s, const char *path, const session_options *options, session_need need) {
     *s = (session){0};
     double start = app_now_ms();
     progress bar;
@@ -95,20 +89,16 @@ void session_close(session *s) {
     sluice_model_close(&s->model);
 }
 
-int session_encode(const session *s, int32_t **ids, size_t *n, const char *bytes, size_t n_bytes,
-                   unsigned flags) {
+int session_encode(const session *s, int32_t **ids, size_t *n, const char *bytes, size_t n_bytes, unsigned flags) {
     *ids = NULL, *n = 0;
-    size_t cap =
-        n_bytes +
-        8; // nearly always enough: a token stands for at least a byte, save what is added in front
+    size_t cap = n_bytes + 8; // nearly always enough: a token stands for at least a byte, save what is added in front
     for (;;) {
         int32_t *room = realloc(*ids, cap * sizeof **ids);
         if (!room) return free(*ids), *ids = NULL, app_fail("out of memory");
         *ids = room;
         sluice_status status = sluice_encode(s->model, room, cap, n, bytes, n_bytes, flags);
         if (status == SLUICE_OK) return APP_OK;
-        if (status != SLUICE_FULL || *n <= cap)
-            return free(*ids), *ids = NULL, app_fail_library(status);
+        if (status != SLUICE_FULL || *n <= cap) return free(*ids), *ids = NULL, app_fail_library(status);
         cap = *n; // composed characters may come apart under normalisation
     }
 }

@@ -13,8 +13,7 @@ typedef struct session_options {
     bool check, wire;
 } session_options;
 
-extern const option
-    session_model_options[2]; // groups for a command's table; fields of session_options
+extern const option session_model_options[2]; // groups for a command's table; fields of session_options
 extern const option session_engine_options[8];
 
 typedef struct session {
@@ -28,15 +27,13 @@ typedef struct session {
 typedef enum session_need { SESSION_VOCAB, SESSION_HEADER, SESSION_WEIGHTS } session_need;
 
 // All return APP_OK or have printed what is wrong.
-int session_open_model(session *s, const char *path, const session_options *options,
-                       session_need need);
+int session_open_model(session *s, const char *path, const session_options *options, session_need need);
 int session_open_engine(session *s, const session_options *options, int32_t n_logit_max);
 void session_close(session *s);
 
 sluice_engine_options session_get_engine_options(const session_options *options);
 
 // Token ids of any text; *ids is the caller's to free().
-int session_encode(const session *s, int32_t **ids, size_t *n, const char *bytes, size_t n_bytes,
-                   unsigned flags);
+int session_encode(const session *s, int32_t **ids, size_t *n, const char *bytes, size_t n_bytes, unsigned flags);
 
 #endif

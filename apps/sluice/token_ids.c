@@ -10,11 +10,10 @@ static int copy_ids(int32_t *ids, const json_t *array, const char *name, int32_t
     for (size_t i = 0; i < json_array_size(array); i++) {
         const json_t *item = json_array_get(array, i);
         json_int_t id = json_integer_value(item);
-        if (!json_is_integer(item))
-            return app_fail("%s: element %zu is not a whole number", name, i);
+        if (!json_is_integer(item)) return app_fail("%s: element %zu is not a whole number", name, i);
         if (id < 0 || id >= n_vocab) {
-            return app_fail("%s: element %zu is %lld, but ids go from 0 to %d", name, i,
-                            (long long)id, (int)n_vocab - 1);
+            return app_fail("%s: element %zu is %lld, but ids go from 0 to %d", name, i, (long long)id,
+                            (int)n_vocab - 1);
         }
         ids[i] = (int32_t)id;
     }
@@ -27,8 +26,7 @@ int token_ids_parse(int32_t **ids, size_t *n, const text *json, const char *name
     json_t *root = json_loadb(json->data, json->n, JSON_REJECT_DUPLICATES, &error);
     if (!root) return app_fail("%s: line %d: %s", name, error.line, error.text);
     const json_t *array = json_is_object(root) ? json_object_get(root, "ids") : root;
-    int result =
-        json_is_array(array) ? APP_OK : app_fail("%s: must be a JSON array of token ids", name);
+    int result = json_is_array(array) ? APP_OK : app_fail("%s: must be a JSON array of token ids", name);
     size_t n_ids = json_array_size(array);
     int32_t *copy = result == APP_OK ? malloc((n_ids + 1) * sizeof *copy) : NULL;
     if (result == APP_OK && !copy) result = app_fail("out of memory");

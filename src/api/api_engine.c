@@ -23,29 +23,23 @@ sluice_engine_options sluice_engine_options_default(void) {
 static sl_status kv_type(sl_type *out, const char *name, const sl_backend *backend) {
     if (!name) name = backend == &sl_backend_ref ? "f32" : "f16";
     if (sl_type_parse(out, name) && (*out == SL_TYPE_F16 || *out == SL_TYPE_F32)) return SL_OK;
-    return SL_FAIL(SL_UNSUPPORTED,
-                   "a KV cache of type '%s' is not supported; there are f16 and f32", name);
+    return SL_FAIL(SL_UNSUPPORTED, "a KV cache of type '%s' is not supported; there are f16 and f32", name);
 }
 
 static sl_status check_ranges(const sluice_engine_options *o) {
-    if (o->n_ctx < 0)
-        return SL_FAIL(SL_BAD_ARG, "n_ctx is %d; it must be 0 (the model's) or more", o->n_ctx);
+    if (o->n_ctx < 0) return SL_FAIL(SL_BAD_ARG, "n_ctx is %d; it must be 0 (the model's) or more", o->n_ctx);
     if (o->n_seq < 1) return SL_FAIL(SL_BAD_ARG, "n_seq is %d; it must be 1 or more", o->n_seq);
-    if (o->n_row_max < 1)
-        return SL_FAIL(SL_BAD_ARG, "n_row_max is %d; it must be 1 or more", o->n_row_max);
-    if (o->n_logit_max < 1)
-        return SL_FAIL(SL_BAD_ARG, "n_logit_max is %d; it must be 1 or more", o->n_logit_max);
-    if (o->n_thread < 0 || o->n_thread > MAX_THREADS || o->n_thread_prefill < 0 ||
-        o->n_thread_prefill > MAX_THREADS)
-        return SL_FAIL(SL_BAD_ARG, "threads are %d and %d; 0 .. %d are possible", o->n_thread,
-                       o->n_thread_prefill, MAX_THREADS);
+    if (o->n_row_max < 1) return SL_FAIL(SL_BAD_ARG, "n_row_max is %d; it must be 1 or more", o->n_row_max);
+    if (o->n_logit_max < 1) return SL_FAIL(SL_BAD_ARG, "n_logit_max is %d; it must be 1 or more", o->n_logit_max);
+    if (o->n_thread < 0 || o->n_thread > MAX_THREADS || o->n_thread_prefill < 0 || o->n_thread_prefill > MAX_THREADS)
+        return SL_FAIL(SL_BAD_ARG, "threads are %d and %d; 0 .. %d are possible", o->n_thread, o->n_thread_prefill,
+                       MAX_THREADS);
     if ((unsigned)o->repack > SLUICE_REPACK_OFF)
         return SL_FAIL(SL_BAD_ARG, "repack is %d; see enum sluice_repack", (int)o->repack);
     return SL_OK;
 }
 
-sl_status sl_api_engine_options(sl_engine_options *out, const sluice_model *model,
-                                const sluice_engine_options *given) {
+sl_status sl_api_engine_options(sl_engine_options *out, const sluice_model *model, const sluice_engine_options *given) {
     sluice_engine_options o = sluice_engine_options_default();
     SL_TRY(sl_api_options(&o, given, sizeof o, "engine"));
     SL_TRY(check_ranges(&o));
@@ -67,8 +61,7 @@ sl_status sl_api_engine_options(sl_engine_options *out, const sluice_model *mode
         .progress = o.progress,
         .user = o.user,
     };
-    if (!out->backend)
-        return SL_FAIL(SL_UNSUPPORTED, "there is no backend '%s'; there are cpu and ref", backend);
+    if (!out->backend) return SL_FAIL(SL_UNSUPPORTED, "there is no backend '%s'; there are cpu and ref", backend);
     SL_TRY(kv_type(&out->type_k, o.kv_k, out->backend));
     return kv_type(&out->type_v, o.kv_v, out->backend);
 }
@@ -99,8 +92,7 @@ void sluice_engine_destroy(sluice_engine **engine) {
 
 static uint64_t kv_position_bytes(const sl_plan *plan) {
     uint64_t n_bytes = 0;
-    for (uint32_t i = 0; i < plan->n_kv; i++)
-        n_bytes += plan->kv[i].k_blk_bytes + plan->kv[i].v_blk_bytes;
+    for (uint32_t i = 0; i < plan->n_kv; i++) n_bytes += plan->kv[i].k_blk_bytes + plan->kv[i].v_blk_bytes;
     return n_bytes / SL_KV_BLK_LEN;
 }
 
@@ -153,14 +145,12 @@ sluice_status sluice_engine_get_cost(const sluice_engine *engine, int32_t n_row,
     API_NEED(engine);
     if (n_row < 1 || n_past < 0)
         return api_fail(SL_FAIL(SL_BAD_ARG, "a step has 1 or more rows after 0 or more positions"));
-    sl_cost cost =
-        sl_plan_cost(sl_engine_plan(engine->engine, 0), (uint32_t)n_row, 1, (uint32_t)n_past);
+    sl_cost cost = sl_plan_cost(sl_engine_plan(engine->engine, 0), (uint32_t)n_row, 1, (uint32_t)n_past);
     *out = (sluice_step_cost){cost.weight_bytes, cost.kv_read_bytes, cost.n_mac};
     return SLUICE_OK;
 }
 
-sluice_status sluice_explain(const sluice_model *model, const sluice_engine_options *options,
-                             bool json, char **text) {
+sluice_status sluice_explain(const sluice_model *model, const sluice_engine_options *options, bool json, char **text) {
     API_NEED(text);
     *text = NULL;
     API_NEED(model);
@@ -171,8 +161,7 @@ sluice_status sluice_explain(const sluice_model *model, const sluice_engine_opti
 
 // ---- steps --------------------------------------------------------------------------------------
 
-_Static_assert(sizeof(sluice_row) == sizeof(sl_row) &&
-                   offsetof(sluice_row, token) == offsetof(sl_row, token) &&
+_Static_assert(sizeof(sluice_row) == sizeof(sl_row) && offsetof(sluice_row, token) == offsetof(sl_row, token) &&
                    offsetof(sluice_row, seq) == offsetof(sl_row, seq) &&
                    offsetof(sluice_row, pos) == offsetof(sl_row, pos) &&
                    offsetof(sluice_row, wants_logits) == offsetof(sl_row, wants_logits),

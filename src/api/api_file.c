@@ -35,24 +35,19 @@ void sluice_file_close(sluice_file **file) {
 // ---- values -------------------------------------------------------------------------------------
 
 static void print_float(sl_buf *out, double x, bool is_double) {
-    if (!isfinite(x))
-        sl_buf_text(out, "null");
-    else
-        sl_buf_printf(out, is_double ? "%.17g" : "%.9g",
-                      x); // enough digits to read back the same number
+    if (!isfinite(x)) sl_buf_text(out, "null");
+    else sl_buf_printf(out, is_double ? "%.17g" : "%.9g",
+                       x); // enough digits to read back the same number
 }
 
 // Names are plain words in all files but hostile ones; only those are quoted.
 static void print_name(sl_buf *out, sl_span name) {
     size_t start = out->n_bytes;
     bool plain = name.n_bytes > 0;
-    for (size_t i = 0; i < name.n_bytes; i++)
-        plain = plain && name.data[i] > ' ' && name.data[i] < 0x7f;
+    for (size_t i = 0; i < name.n_bytes; i++) plain = plain && name.data[i] > ' ' && name.data[i] < 0x7f;
     sl_buf_text(out, "  ");
-    if (plain)
-        sl_buf_append(out, name.data, name.n_bytes);
-    else
-        sl_buf_json(out, name);
+    if (plain) sl_buf_append(out, name.data, name.n_bytes);
+    else sl_buf_json(out, name);
     size_t width = out->n_bytes - start;
     sl_buf_printf(out, "%*s", width < NAME_WIDTH ? (int)(NAME_WIDTH - width) : 1, "");
 }
@@ -116,11 +111,9 @@ static sl_status print_value(sl_buf *out, const sl_gguf_kv *kv, uint64_t max_arr
     }
     if (kv->kind != SL_GGUF_ARRAY) return print_number(out, kv, 0);
     uint64_t n_shown = max_array ? SL_MIN(kv->n, max_array) : kv->n;
-    if (kv->elem_kind == SL_GGUF_ARRAY)
-        n_shown = 0; // arrays of arrays have no known use; their count is shown
+    if (kv->elem_kind == SL_GGUF_ARRAY) n_shown = 0; // arrays of arrays have no known use; their count is shown
     sl_buf_text(out, "[");
-    if (kv->elem_kind == SL_GGUF_STRING)
-        SL_TRY(print_texts(out, kv, n_shown, json));
+    if (kv->elem_kind == SL_GGUF_STRING) SL_TRY(print_texts(out, kv, n_shown, json));
     else
         for (uint64_t i = 0; i < n_shown; i++) {
             if (i) sl_buf_text(out, ", ");
@@ -136,10 +129,8 @@ static sl_status print_value(sl_buf *out, const sl_gguf_kv *kv, uint64_t max_arr
 static sl_status describe_json(const sl_gguf *g, sl_buf *out, size_t max_array) {
     sl_buf_text(out, "{\"path\": ");
     sl_buf_json(out, sl_span_of(sl_gguf_path(g)));
-    sl_buf_printf(
-        out,
-        ", \"version\": %u, \"n_files\": %u, \"file_bytes\": %" PRIu64 ", \"alignment\": %" PRIu64,
-        sl_gguf_version(g), sl_gguf_n_files(g), sl_gguf_file_bytes(g), sl_gguf_alignment(g));
+    sl_buf_printf(out, ", \"version\": %u, \"n_files\": %u, \"file_bytes\": %" PRIu64 ", \"alignment\": %" PRIu64,
+                  sl_gguf_version(g), sl_gguf_n_files(g), sl_gguf_file_bytes(g), sl_gguf_alignment(g));
     sl_buf_text(out, ",\n\"metadata\": {");
     for (size_t i = 0; i < sl_gguf_n_kv(g); i++) {
         const sl_gguf_kv *kv = sl_gguf_kv_at(g, i);
@@ -147,8 +138,7 @@ static sl_status describe_json(const sl_gguf *g, sl_buf *out, size_t max_array) 
         sl_buf_json(out, kv->key);
         sl_buf_printf(out, ": {\"type\": \"%s\", ", sl_gguf_kind_name(kv->kind));
         if (kv->kind == SL_GGUF_ARRAY)
-            sl_buf_printf(out, "\"of\": \"%s\", \"n\": %" PRIu64 ", ",
-                          sl_gguf_kind_name(kv->elem_kind), kv->n);
+            sl_buf_printf(out, "\"of\": \"%s\", \"n\": %" PRIu64 ", ", sl_gguf_kind_name(kv->elem_kind), kv->n);
         sl_buf_text(out, "\"value\": ");
         SL_TRY(print_value(out, kv, max_array, true));
         sl_buf_text(out, "}");
@@ -159,10 +149,9 @@ static sl_status describe_json(const sl_gguf *g, sl_buf *out, size_t max_array) 
         sl_buf_text(out, i ? ",\n{\"name\": " : "\n{\"name\": ");
         sl_buf_json(out, t->name);
         sl_buf_printf(out, ", \"type\": \"%s\", \"shape\": [", sl_type_name((sl_type)t->type_id));
-        for (uint32_t d = 0; d < t->n_dims; d++)
-            sl_buf_printf(out, d ? ", %" PRIu64 : "%" PRIu64, t->dim[d]);
-        sl_buf_printf(out, "], \"n_bytes\": %" PRIu64 ", \"file\": %u, \"file_off\": %" PRIu64 "}",
-                      t->n_bytes, t->file, t->file_off);
+        for (uint32_t d = 0; d < t->n_dims; d++) sl_buf_printf(out, d ? ", %" PRIu64 : "%" PRIu64, t->dim[d]);
+        sl_buf_printf(out, "], \"n_bytes\": %" PRIu64 ", \"file\": %u, \"file_off\": %" PRIu64 "}", t->n_bytes, t->file,
+                      t->file_off);
     }
     sl_buf_text(out, "]}\n");
     return SL_OK;
@@ -171,11 +160,9 @@ static sl_status describe_json(const sl_gguf *g, sl_buf *out, size_t max_array) 
 static sl_status describe_text(const sl_gguf *g, sl_buf *out, size_t max_array) {
     sl_buf_text(out, "file ");
     sl_buf_json(out, sl_span_of(sl_gguf_path(g)));
-    sl_buf_printf(out,
-                  ": GGUF version %u, %" PRIu64 " bytes in %u file%s, alignment %" PRIu64
-                  "\n\nmetadata (%zu)\n",
-                  sl_gguf_version(g), sl_gguf_file_bytes(g), sl_gguf_n_files(g),
-                  sl_gguf_n_files(g) == 1 ? "" : "s", sl_gguf_alignment(g), sl_gguf_n_kv(g));
+    sl_buf_printf(out, ": GGUF version %u, %" PRIu64 " bytes in %u file%s, alignment %" PRIu64 "\n\nmetadata (%zu)\n",
+                  sl_gguf_version(g), sl_gguf_file_bytes(g), sl_gguf_n_files(g), sl_gguf_n_files(g) == 1 ? "" : "s",
+                  sl_gguf_alignment(g), sl_gguf_n_kv(g));
     for (size_t i = 0; i < sl_gguf_n_kv(g); i++) {
         const sl_gguf_kv *kv = sl_gguf_kv_at(g, i);
         print_name(out, kv->key);
@@ -189,23 +176,19 @@ static sl_status describe_text(const sl_gguf *g, sl_buf *out, size_t max_array) 
     for (size_t i = 0; i < sl_gguf_n_tensors(g); i++) {
         const sl_gguf_tensor *t = sl_gguf_tensor_at(g, i);
         print_name(out, t->name);
-        sl_buf_printf(out, "%-8s %13" PRIu64 " bytes  ", sl_type_name((sl_type)t->type_id),
-                      t->n_bytes);
-        for (uint32_t d = 0; d < t->n_dims; d++)
-            sl_buf_printf(out, d ? " x %" PRIu64 : "%" PRIu64, t->dim[d]);
+        sl_buf_printf(out, "%-8s %13" PRIu64 " bytes  ", sl_type_name((sl_type)t->type_id), t->n_bytes);
+        for (uint32_t d = 0; d < t->n_dims; d++) sl_buf_printf(out, d ? " x %" PRIu64 : "%" PRIu64, t->dim[d]);
         sl_buf_text(out, "\n");
     }
     return SL_OK;
 }
 
-sluice_status sluice_file_describe(const sluice_file *file, bool json, size_t max_array,
-                                   char **text) {
+sluice_status sluice_file_describe(const sluice_file *file, bool json, size_t max_array, char **text) {
     API_NEED(text);
     *text = NULL;
     API_NEED(file);
     sl_buf out = {0};
-    sl_status status = json ? describe_json(file->gguf, &out, max_array)
-                            : describe_text(file->gguf, &out, max_array);
+    sl_status status = json ? describe_json(file->gguf, &out, max_array) : describe_text(file->gguf, &out, max_array);
     if (status == SL_OK) status = sl_buf_take(&out, text, NULL);
     sl_buf_deinit(&out);
     return api_fail(status);

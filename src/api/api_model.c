@@ -40,8 +40,7 @@ static void read_arch(sluice_model *m) {
     memcpy(m->arch, arch.data, SL_MIN(arch.n_bytes, sizeof m->arch - 1));
 }
 
-sluice_status sluice_model_open(sluice_model **out, const char *path,
-                                const sluice_model_options *options) {
+sluice_status sluice_model_open(sluice_model **out, const char *path, const sluice_model_options *options) {
     API_NEED(out);
     *out = NULL;
     API_NEED(path);
@@ -50,8 +49,7 @@ sluice_status sluice_model_open(sluice_model **out, const char *path,
     if (status != SL_OK) return api_fail(status);
     if (o.check && (o.vocab_only || o.header_only))
         return api_fail(SL_FAIL(SL_BAD_ARG, "weights cannot be checked when they are not opened"));
-    sl_model_options model_options = {
-        .vocab_only = o.vocab_only, .header_only = o.header_only, .pre = o.pre};
+    sl_model_options model_options = {.vocab_only = o.vocab_only, .header_only = o.header_only, .pre = o.pre};
     sluice_model *m;
     status = sl_alloc(&m, 1, sizeof *m, "model");
     if (status != SL_OK) return api_fail(status);

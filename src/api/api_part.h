@@ -32,21 +32,18 @@ struct sluice_sampler {
 };
 
 // Refuses NULL, by the parameter's name.
-#define API_NEED(arg)                                                                              \
-    do {                                                                                           \
-        if (!(arg)) return api_fail(SL_FAIL(SL_BAD_ARG, "%s: %s is NULL", __func__, #arg));        \
+#define API_NEED(arg)                                                                       \
+    do {                                                                                    \
+        if (!(arg)) return api_fail(SL_FAIL(SL_BAD_ARG, "%s: %s is NULL", __func__, #arg)); \
     } while (0)
 
-static inline sluice_status api_fail(sl_status status) {
-    return (sluice_status)status;
-}
+static inline sluice_status api_fail(sl_status status) { return (sluice_status)status; }
 
 // Copies an options struct over its defaults. A caller that was built against an older header hands
 // in a shorter one.
 sl_status sl_api_options(void *out, const void *given, size_t n_bytes, const char *name);
 
 // Options by name -> options by kind, with defaults filled in. Reads SLUICE_CPU.
-sl_status sl_api_engine_options(sl_engine_options *out, const sluice_model *model,
-                                const sluice_engine_options *given);
+sl_status sl_api_engine_options(sl_engine_options *out, const sluice_model *model, const sluice_engine_options *given);
 
 #endif

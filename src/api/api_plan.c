@@ -15,9 +15,8 @@ sluice_plan_options sluice_plan_options_default(void) {
 }
 
 static sl_status kv_type(sl_type *out, const char *name) {
-    static const sl_type types[] = {SL_TYPE_F16,  SL_TYPE_F32,  SL_TYPE_BF16,
-                                    SL_TYPE_Q8_0, SL_TYPE_Q5_1, SL_TYPE_Q5_0,
-                                    SL_TYPE_Q4_1, SL_TYPE_Q4_0, SL_TYPE_IQ4_NL};
+    static const sl_type types[] = {SL_TYPE_F16,  SL_TYPE_F32,  SL_TYPE_BF16, SL_TYPE_Q8_0,  SL_TYPE_Q5_1,
+                                    SL_TYPE_Q5_0, SL_TYPE_Q4_1, SL_TYPE_Q4_0, SL_TYPE_IQ4_NL};
     if (sl_type_parse(out, name))
         for (size_t i = 0; i < SL_COUNT(types); i++)
             if (types[i] == *out) return SL_OK;
@@ -27,18 +26,14 @@ static sl_status kv_type(sl_type *out, const char *name) {
                    name);
 }
 
-static sl_status read_options(sl_forecast_options *out, sluice_repack *repack,
-                              const sluice_plan_options *given) {
+static sl_status read_options(sl_forecast_options *out, sluice_repack *repack, const sluice_plan_options *given) {
     sluice_plan_options o = sluice_plan_options_default();
     SL_TRY(sl_api_options(&o, given, sizeof o, "plan"));
-    if (o.n_ctx < 0)
-        return SL_FAIL(SL_BAD_ARG, "n_ctx is %d; it must be 0 (the model's) or more", o.n_ctx);
+    if (o.n_ctx < 0) return SL_FAIL(SL_BAD_ARG, "n_ctx is %d; it must be 0 (the model's) or more", o.n_ctx);
     if (o.n_thread < 0 || o.n_thread > MAX_THREADS)
         return SL_FAIL(SL_BAD_ARG, "n_thread is %d; 0 .. %d are possible", o.n_thread, MAX_THREADS);
-    *out = (sl_forecast_options){.n_ctx = (uint32_t)o.n_ctx,
-                                 .device = o.device,
-                                 .cache_path = o.cache_path,
-                                 .n_thread = o.n_thread};
+    *out = (sl_forecast_options){
+        .n_ctx = (uint32_t)o.n_ctx, .device = o.device, .cache_path = o.cache_path, .n_thread = o.n_thread};
     *repack = o.device ? SLUICE_REPACK_OFF : o.repack; // what is free there is not known
     return kv_type(&out->type_kv, o.kv ? o.kv : "f16");
 }
@@ -76,8 +71,7 @@ static sl_status ask_engine(sl_forecast_options *o, const char *path, sluice_rep
     return SL_OK;
 }
 
-sluice_status sluice_plan(const char *path, const sluice_plan_options *options, bool json,
-                          char **text) {
+sluice_status sluice_plan(const char *path, const sluice_plan_options *options, bool json, char **text) {
     API_NEED(text);
     *text = NULL;
     API_NEED(path);
@@ -92,10 +86,8 @@ sluice_status sluice_plan(const char *path, const sluice_plan_options *options, 
     SL_TRY_OUT(ask_engine(&o, path, repack));
     SL_TRY_OUT(sl_gguf_open(&gguf, path, &(sl_gguf_options){.allow_no_data = true}));
     SL_TRY_OUT(sl_forecast_make(&f, gguf, &o, &arena));
-    if (json)
-        sl_forecast_json(&f, &out);
-    else
-        sl_forecast_text(&f, &out);
+    if (json) sl_forecast_json(&f, &out);
+    else sl_forecast_text(&f, &out);
     status = sl_buf_take(&out, text, NULL);
 out:
     sl_buf_deinit(&out);

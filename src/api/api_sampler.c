@@ -64,8 +64,8 @@ sluice_status sluice_sample(sluice_sampler *sampler, const float *logits, int32_
     return api_fail(sl_sampler_sample(sampler->sampler, logits, token));
 }
 
-size_t sluice_top_logprobs(const float *logits, size_t n, size_t k, int32_t *ids, float *logprobs,
-                           int32_t id, float *of) {
+size_t sluice_top_logprobs(const float *logits, size_t n, size_t k, int32_t *ids, float *logprobs, int32_t id,
+                           float *of) {
     if (of) *of = 0;
     if (!logits || (k > 0 && (!ids || !logprobs))) return 0;
     return sl_top_logprobs(logits, n, k, ids, logprobs, id, of);

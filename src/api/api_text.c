@@ -16,8 +16,7 @@ struct sluice_stream {
 
 static sl_status need_tokenizer(const sluice_model *model) {
     if (model->tokenizer) return SL_OK;
-    return SL_FAIL(SL_UNSUPPORTED,
-                   "the model's file has no vocabulary: it works with token ids alone");
+    return SL_FAIL(SL_UNSUPPORTED, "the model's file has no vocabulary: it works with token ids alone");
 }
 
 static sl_status check_cap(size_t n, size_t cap, const char *what) {
@@ -25,8 +24,8 @@ static sl_status check_cap(size_t n, size_t cap, const char *what) {
     return SL_FAIL(SL_FULL, "there are %zu %s, and room for %zu", n, what, cap);
 }
 
-sluice_status sluice_encode(const sluice_model *model, int32_t *ids, size_t cap, size_t *n,
-                            const char *text, size_t n_bytes, unsigned flags) {
+sluice_status sluice_encode(const sluice_model *model, int32_t *ids, size_t cap, size_t *n, const char *text,
+                            size_t n_bytes, unsigned flags) {
     API_NEED(n);
     *n = 0;
     API_NEED(model);
@@ -34,15 +33,13 @@ sluice_status sluice_encode(const sluice_model *model, int32_t *ids, size_t cap,
     API_NEED(text || n_bytes == 0);
     sl_status status = need_tokenizer(model);
     if (status != SL_OK) return api_fail(status);
-    sl_encode_options options = {.add_bos = flags & SLUICE_ADD_BOS,
-                                 .parse_special = flags & SLUICE_PARSE_SPECIAL};
-    status =
-        sl_tokenizer_encode(model->tokenizer, ids, cap, n, sl_span_make(text, n_bytes), &options);
+    sl_encode_options options = {.add_bos = flags & SLUICE_ADD_BOS, .parse_special = flags & SLUICE_PARSE_SPECIAL};
+    status = sl_tokenizer_encode(model->tokenizer, ids, cap, n, sl_span_make(text, n_bytes), &options);
     return api_fail(status == SL_OK ? check_cap(*n, cap, "ids") : status);
 }
 
-sluice_status sluice_decode(const sluice_model *model, char *text, size_t cap, size_t *n,
-                            const int32_t *ids, size_t n_ids, unsigned flags) {
+sluice_status sluice_decode(const sluice_model *model, char *text, size_t cap, size_t *n, const int32_t *ids,
+                            size_t n_ids, unsigned flags) {
     API_NEED(n);
     *n = 0;
     API_NEED(model);
@@ -53,8 +50,7 @@ sluice_status sluice_decode(const sluice_model *model, char *text, size_t cap, s
     int32_t n_vocab = model->model->vocab.n_vocab;
     for (size_t i = 0; i < n_ids; i++)
         if (ids[i] < 0 || ids[i] >= n_vocab)
-            return api_fail(
-                SL_FAIL(SL_BAD_ARG, "id %d at %zu is not in 0 .. %d", ids[i], i, n_vocab - 1));
+            return api_fail(SL_FAIL(SL_BAD_ARG, "id %d at %zu is not in 0 .. %d", ids[i], i, n_vocab - 1));
     sl_decode_options options = {.special = flags & SLUICE_SHOW_SPECIAL};
     status = sl_tokenizer_decode(model->tokenizer, text, cap, n, ids, n_ids, &options);
     return api_fail(status == SL_OK ? check_cap(*n, cap, "bytes") : status);
@@ -90,17 +86,14 @@ void sluice_stream_destroy(sluice_stream **stream) {
     *stream = NULL;
 }
 
-sluice_status sluice_stream_push(sluice_stream *stream, int32_t token, const char **text,
-                                 size_t *n_bytes) {
+sluice_status sluice_stream_push(sluice_stream *stream, int32_t token, const char **text, size_t *n_bytes) {
     API_NEED(text);
     API_NEED(n_bytes);
     *text = "", *n_bytes = 0;
     API_NEED(stream);
     if (token < -1 || token >= stream->n_vocab)
-        return api_fail(
-            SL_FAIL(SL_BAD_ARG, "token %d is not in 0 .. %d", token, stream->n_vocab - 1));
-    if (token < 0)
-        *n_bytes = sl_utf8_stream_finish(&stream->utf8, stream->text);
+        return api_fail(SL_FAIL(SL_BAD_ARG, "token %d is not in 0 .. %d", token, stream->n_vocab - 1));
+    if (token < 0) *n_bytes = sl_utf8_stream_finish(&stream->utf8, stream->text);
     else {
         sl_span piece = sl_tokenizer_piece(stream->tokenizer, token, &stream->options);
         *n_bytes = sl_utf8_stream_push(&stream->utf8, stream->text, piece);
@@ -112,12 +105,11 @@ sluice_status sluice_stream_push(sluice_stream *stream, int32_t token, const cha
 // ---- prompts ------------------------------------------------------------------------------------
 
 static sl_span raw_token(const sluice_model *model, int32_t id) {
-    return model && model->tokenizer && id >= 0 ? sl_tokenizer_raw(model->tokenizer, id)
-                                                : sl_span_of("");
+    return model && model->tokenizer && id >= 0 ? sl_tokenizer_raw(model->tokenizer, id) : sl_span_of("");
 }
 
-sluice_status sluice_render(const sluice_model *model, const char *template_text,
-                            const char *conversation, int64_t now_unix, char **text) {
+sluice_status sluice_render(const sluice_model *model, const char *template_text, const char *conversation,
+                            int64_t now_unix, char **text) {
     API_NEED(text);
     *text = NULL;
     API_NEED(conversation);

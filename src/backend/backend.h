@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What a backend is. `compile` decides everything; `run` decides nothing: it allocates nothing, looks nothing up, compares
-// no strings. A backend sees a plan and weights, never a model or an engine. It refuses at compile, by name, what it
-// lacks; it never falls back to another device.
+// What a backend is. `compile` decides everything; `run` decides nothing: it allocates nothing, looks nothing up,
+// compares no strings. A backend sees a plan and weights, never a model or an engine. It refuses at compile, by name,
+// what it lacks; it never falls back to another device.
 #ifndef SL_BACKEND_BACKEND_H
 #define SL_BACKEND_BACKEND_H
 
@@ -21,9 +21,9 @@ typedef struct sl_device_options {
 } sl_device_options;
 
 typedef struct sl_device_info {
-    char name[96];        // "AMD EPYC ..., avx512"
+    char name[96];                  // "AMD EPYC ..., avx512"
     int n_thread, n_thread_prefill; // 0 where it means nothing
-    uint64_t wired_bytes; // of the copies of weights
+    uint64_t wired_bytes;           // of the copies of weights
 } sl_device_info;
 
 // Memory of a device. `host` is its address for the CPU, or NULL if the CPU cannot see it.
@@ -38,7 +38,8 @@ typedef struct sl_program_memory {
     const void *const *weight;      // (n_weight) host addresses, borrowed, alive as long as the program
     const sl_device_buf *workspace; // at least plan->workspace_bytes
     const sl_device_buf *kv;        // at least plan->kv_bytes
-    int (*progress)(void *user, uint64_t n, uint64_t total); // of copying weights, in bytes; may be NULL; non-zero stops
+    int (*progress)(void *user, uint64_t n,
+                    uint64_t total); // of copying weights, in bytes; may be NULL; non-zero stops
     void *user;
 } sl_program_memory;
 
@@ -55,7 +56,8 @@ typedef struct sl_backend {
     // host == NULL: new zeroed memory, touched. Otherwise a view of host memory that the caller keeps alive.
     sl_status (*buf_create)(sl_device *device, sl_device_buf *out, void *host, size_t n_bytes, const char *what);
     void (*buf_destroy)(sl_device *device, sl_device_buf *buf); // zeroed is fine
-    sl_status (*buf_copy)(sl_device *device, sl_device_buf *dst, size_t dst_off, const sl_device_buf *src, size_t src_off, size_t n_bytes);
+    sl_status (*buf_copy)(sl_device *device, sl_device_buf *dst, size_t dst_off, const sl_device_buf *src,
+                          size_t src_off, size_t n_bytes);
     sl_status (*buf_read)(sl_device *device, void *out, const sl_device_buf *src, size_t src_off, size_t n_bytes);
 
     // Called by layout for each op: what it needs, or SL_UNSUPPORTED naming op and type. `device` is an sl_device.

@@ -9,8 +9,7 @@
 
 // ---- buffers: handle is not NULL if the memory is ours ------------------------------------------
 
-sl_status sl_host_buf_create(sl_device *device, sl_device_buf *out, void *host, size_t n_bytes,
-                             const char *what) {
+sl_status sl_host_buf_create(sl_device *device, sl_device_buf *out, void *host, size_t n_bytes, const char *what) {
     (void)device;
     *out = (sl_device_buf){0};
     if (!host) {
@@ -32,8 +31,8 @@ static bool inside(const sl_device_buf *buf, size_t off, size_t n_bytes) {
     return off <= buf->n_bytes && n_bytes <= buf->n_bytes - off;
 }
 
-sl_status sl_host_buf_copy(sl_device *device, sl_device_buf *dst, size_t dst_off,
-                           const sl_device_buf *src, size_t src_off, size_t n_bytes) {
+sl_status sl_host_buf_copy(sl_device *device, sl_device_buf *dst, size_t dst_off, const sl_device_buf *src,
+                           size_t src_off, size_t n_bytes) {
     (void)device;
     if (!inside(dst, dst_off, n_bytes) || !inside(src, src_off, n_bytes))
         return SL_FAIL(SL_BAD_ARG, "a copy of %zu bytes does not fit into its buffers", n_bytes);
@@ -41,12 +40,10 @@ sl_status sl_host_buf_copy(sl_device *device, sl_device_buf *dst, size_t dst_off
     return SL_OK;
 }
 
-sl_status sl_host_buf_read(sl_device *device, void *out, const sl_device_buf *src, size_t src_off,
-                           size_t n_bytes) {
+sl_status sl_host_buf_read(sl_device *device, void *out, const sl_device_buf *src, size_t src_off, size_t n_bytes) {
     (void)device;
     if (!inside(src, src_off, n_bytes))
-        return SL_FAIL(SL_BAD_ARG, "a read of %zu bytes at %zu is past the end of a buffer",
-                       n_bytes, src_off);
+        return SL_FAIL(SL_BAD_ARG, "a read of %zu bytes at %zu is past the end of a buffer", n_bytes, src_off);
     memcpy(out, (const char *)src->host + src_off, n_bytes);
     return SL_OK;
 }
@@ -64,8 +61,7 @@ sl_status sl_host_check_memory(const sl_plan *plan, const sl_program_memory *mem
         return SL_FAIL(SL_BAD_ARG, "the KV pool is smaller than the plan's %llu bytes",
                        (unsigned long long)plan->kv_bytes);
     for (uint32_t i = 0; i < plan->n_weight; i++)
-        if (!memory->weight[i])
-            return SL_FAIL(SL_BAD_ARG, "the weight %s has no data", plan->weight[i].name);
+        if (!memory->weight[i]) return SL_FAIL(SL_BAD_ARG, "the weight %s has no data", plan->weight[i].name);
     return SL_OK;
 }
 
@@ -85,34 +81,28 @@ static sl_status check_row(const sl_plan *plan, const sl_step *step, int32_t row
     const sl_plan_shape *shape = &plan->shape;
     int32_t token = step->token[row], pos = step->pos[row], slot = step->slot[row];
     if (token < 0 || (uint32_t)token >= plan->n_vocab)
-        return SL_FAIL(SL_BAD_ARG, "row %d has token %d, but the vocabulary has %u", row, token,
-                       plan->n_vocab);
+        return SL_FAIL(SL_BAD_ARG, "row %d has token %d, but the vocabulary has %u", row, token, plan->n_vocab);
     if (slot < 0 || (uint32_t)slot >= shape->n_slot)
-        return SL_FAIL(SL_BAD_ARG, "row %d is of slot %d, but there are %u", row, slot,
-                       shape->n_slot);
+        return SL_FAIL(SL_BAD_ARG, "row %d is of slot %d, but there are %u", row, slot, shape->n_slot);
     if (pos < 0 || (uint32_t)pos >= shape->n_ctx || pos / SL_KV_BLK_LEN >= step->blk_stride)
-        return SL_FAIL(SL_BAD_ARG, "row %d is at position %d, past the context of %u", row, pos,
-                       shape->n_ctx);
+        return SL_FAIL(SL_BAD_ARG, "row %d is at position %d, past the context of %u", row, pos, shape->n_ctx);
     const int32_t *table = step->blk_table + (size_t)slot * (size_t)step->blk_stride;
     int32_t blk = sl_host_first_seen(pos, window) / SL_KV_BLK_LEN;
     // The row before has already looked at all but the last block.
-    if (row > 0 && step->slot[row - 1] == slot && step->pos[row - 1] + 1 == pos)
-        blk = pos / SL_KV_BLK_LEN;
+    if (row > 0 && step->slot[row - 1] == slot && step->pos[row - 1] + 1 == pos) blk = pos / SL_KV_BLK_LEN;
     for (; blk <= pos / SL_KV_BLK_LEN; blk++)
         if (table[blk] < 0 || (uint32_t)table[blk] >= shape->n_kv_blk)
-            return SL_FAIL(SL_BAD_ARG, "block %d of slot %d is %d, but the pool has %u", blk, slot,
-                           table[blk], shape->n_kv_blk);
+            return SL_FAIL(SL_BAD_ARG, "block %d of slot %d is %d, but the pool has %u", blk, slot, table[blk],
+                           shape->n_kv_blk);
     return SL_OK;
 }
 
 sl_status sl_host_check_step(const sl_plan *plan, const sl_step *step) {
     const sl_plan_shape *shape = &plan->shape;
     if (step->n_row < 1 || (uint32_t)step->n_row > shape->n_row_max)
-        return SL_FAIL(SL_BAD_ARG, "a step of %d rows, but the plan is for 1 to %u", step->n_row,
-                       shape->n_row_max);
+        return SL_FAIL(SL_BAD_ARG, "a step of %d rows, but the plan is for 1 to %u", step->n_row, shape->n_row_max);
     if (step->n_logit < 0 || (uint32_t)step->n_logit > shape->n_logit_max)
-        return SL_FAIL(SL_BAD_ARG, "%d rows want logits, but the plan is for %u", step->n_logit,
-                       shape->n_logit_max);
+        return SL_FAIL(SL_BAD_ARG, "%d rows want logits, but the plan is for %u", step->n_logit, shape->n_logit_max);
     uint32_t window = widest_window(plan);
     for (int32_t row = 0; row < step->n_row; row++) SL_TRY(check_row(plan, step, row, window));
     for (int32_t i = 0; i < step->n_logit; i++) {
@@ -126,10 +116,8 @@ sl_status sl_host_check_step(const sl_plan *plan, const sl_step *step) {
 const char *sl_host_op_text(const sl_op *op) {
     static SL_THREAD_LOCAL char text[64];
     const char *name = op->code < SL_OP_COUNT ? sl_op_infos[op->code].name : "unknown";
-    if (op->layer < 0)
-        snprintf(text, sizeof text, "op %s", name);
-    else
-        snprintf(text, sizeof text, "op %s of layer %d", name, op->layer);
+    if (op->layer < 0) snprintf(text, sizeof text, "op %s", name);
+    else snprintf(text, sizeof text, "op %s of layer %d", name, op->layer);
     return text;
 }
 
@@ -137,6 +125,6 @@ sl_status sl_host_check_vector(const sl_plan *plan, const sl_op *op, int i) {
     if (op->weight[i] == SL_NO_WEIGHT) return SL_OK;
     const sl_plan_weight *w = &plan->weight[op->weight[i]];
     if (w->type == SL_TYPE_F32) return SL_OK;
-    return SL_FAIL(SL_UNSUPPORTED, "%s: %s is %s, but a vector must be f32", sl_host_op_text(op),
-                   w->name, sl_type_name((sl_type)w->type));
+    return SL_FAIL(SL_UNSUPPORTED, "%s: %s is %s, but a vector must be f32", sl_host_op_text(op), w->name,
+                   sl_type_name((sl_type)w->type));
 }

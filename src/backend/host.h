@@ -8,13 +8,11 @@
 #include "backend/backend.h"
 
 // The buffer entries of sl_backend; the device is not looked at.
-sl_status sl_host_buf_create(sl_device *device, sl_device_buf *out, void *host, size_t n_bytes,
-                             const char *what);
+sl_status sl_host_buf_create(sl_device *device, sl_device_buf *out, void *host, size_t n_bytes, const char *what);
 void sl_host_buf_destroy(sl_device *device, sl_device_buf *buf);
-sl_status sl_host_buf_copy(sl_device *device, sl_device_buf *dst, size_t dst_off,
-                           const sl_device_buf *src, size_t src_off, size_t n_bytes);
-sl_status sl_host_buf_read(sl_device *device, void *out, const sl_device_buf *src, size_t src_off,
-                           size_t n_bytes);
+sl_status sl_host_buf_copy(sl_device *device, sl_device_buf *dst, size_t dst_off, const sl_device_buf *src,
+                           size_t src_off, size_t n_bytes);
+sl_status sl_host_buf_read(sl_device *device, void *out, const sl_device_buf *src, size_t src_off, size_t n_bytes);
 
 // Does the memory hold the plan? SL_BAD_ARG if not: a bug of the caller's that would write where it
 // must not.
@@ -26,9 +24,7 @@ sl_status sl_host_check_step(const sl_plan *plan, const sl_step *step);
 
 // The first position that a row at `pos` sees through a window (0 = all).
 static inline int32_t sl_host_first_seen(int32_t pos, uint32_t window) {
-    return window == 0 || (int64_t)pos + 1 <= (int64_t)window
-               ? 0
-               : (int32_t)((int64_t)pos + 1 - window);
+    return window == 0 || (int64_t)pos + 1 <= (int64_t)window ? 0 : (int32_t)((int64_t)pos + 1 - window);
 }
 
 // Rows that an op computes in this step.

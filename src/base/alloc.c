@@ -21,8 +21,8 @@ static bool count_one(void) {
 }
 
 static sl_status no_memory(uint64_t n, uint64_t elem_bytes, const char *what) {
-    return SL_FAIL(SL_NO_MEMORY, "out of memory: %s needs %llu x %llu bytes", what,
-                   (unsigned long long)n, (unsigned long long)elem_bytes);
+    return SL_FAIL(SL_NO_MEMORY, "out of memory: %s needs %llu x %llu bytes", what, (unsigned long long)n,
+                   (unsigned long long)elem_bytes);
 }
 
 sl_status sl_alloc(void *out, size_t n, size_t elem_bytes, const char *what) {

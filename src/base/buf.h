@@ -9,8 +9,8 @@
 #include "base/span.h"
 
 typedef struct sl_buf {
-    char *data;       // owned, NUL-terminated when not NULL
-    size_t n_bytes;   // without the NUL
+    char *data;     // owned, NUL-terminated when not NULL
+    size_t n_bytes; // without the NUL
     size_t cap_bytes;
     size_t max_bytes; // 0 = no bound; appending past it fails with SL_FULL
     sl_status status; // the first failure; later appends do nothing

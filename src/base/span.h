@@ -16,17 +16,13 @@ typedef struct sl_span {
 
 static inline sl_span sl_span_of(const char *text) { return (sl_span){text, strlen(text)}; }
 
-static inline sl_span sl_span_make(const char *data, size_t n_bytes) {
-    return (sl_span){data, n_bytes};
-}
+static inline sl_span sl_span_make(const char *data, size_t n_bytes) { return (sl_span){data, n_bytes}; }
 
 static inline bool sl_span_equal(sl_span a, sl_span b) {
     return a.n_bytes == b.n_bytes && (a.n_bytes == 0 || memcmp(a.data, b.data, a.n_bytes) == 0);
 }
 
-static inline bool sl_span_is(sl_span a, const char *text) {
-    return sl_span_equal(a, sl_span_of(text));
-}
+static inline bool sl_span_is(sl_span a, const char *text) { return sl_span_equal(a, sl_span_of(text)); }
 
 // FNV-1a, 64 bit (Fowler, Noll, Vo); for hash tables over trusted sizes.
 static inline uint64_t sl_span_hash(sl_span s) {

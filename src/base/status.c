@@ -35,8 +35,8 @@ void sl_error_clear(void) { error_text[0] = 0; }
 
 const char *sl_status_name(sl_status code) {
     static const char *const names[SL_STATUS_COUNT] = {
-        "ok",        "bad argument", "out of memory", "input/output error", "bad file", "unsupported",
-        "full",      "cancelled",    "bad input",     "device error",       "internal error",
+        "ok",   "bad argument", "out of memory", "input/output error", "bad file",       "unsupported",
+        "full", "cancelled",    "bad input",     "device error",       "internal error",
     };
     return (unsigned)code < SL_STATUS_COUNT ? names[code] : "unknown status";
 }

@@ -48,23 +48,23 @@ _Noreturn void sl_panic(const char *file, int line, const char *what);
 #define SL_FAIL(code, ...) sl_fail((code), __VA_ARGS__)
 
 // Forwards a failure to the caller.
-#define SL_TRY(expr)                                                                               \
-    do {                                                                                           \
-        sl_status sl_try_status_ = (expr);                                                         \
-        if (SL_UNLIKELY(sl_try_status_ != SL_OK)) return sl_try_status_;                           \
+#define SL_TRY(expr)                                                     \
+    do {                                                                 \
+        sl_status sl_try_status_ = (expr);                               \
+        if (SL_UNLIKELY(sl_try_status_ != SL_OK)) return sl_try_status_; \
     } while (0)
 
 // The same in a function with one exit label `out:` and a variable `status`.
-#define SL_TRY_OUT(expr)                                                                           \
-    do {                                                                                           \
-        status = (expr);                                                                           \
-        if (SL_UNLIKELY(status != SL_OK)) goto out;                                                \
+#define SL_TRY_OUT(expr)                            \
+    do {                                            \
+        status = (expr);                            \
+        if (SL_UNLIKELY(status != SL_OK)) goto out; \
     } while (0)
 
 // SL_CHECK always runs (memory safety); SL_ASSERT only in builds without NDEBUG.
-#define SL_CHECK(cond)                                                                             \
-    do {                                                                                           \
-        if (SL_UNLIKELY(!(cond))) sl_panic(__FILE__, __LINE__, #cond);                             \
+#define SL_CHECK(cond)                                                 \
+    do {                                                               \
+        if (SL_UNLIKELY(!(cond))) sl_panic(__FILE__, __LINE__, #cond); \
     } while (0)
 #ifdef NDEBUG
 #define SL_ASSERT(cond) ((void)sizeof(!(cond)))

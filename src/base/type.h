@@ -31,10 +31,10 @@ typedef enum sl_type {
 } sl_type;
 
 typedef struct sl_type_info {
-    const char *name;    // NULL: no such type, or one that was removed from the format
-    uint16_t blk_len;    // elements of a block
-    uint16_t blk_bytes;  // bytes of a block
-    bool computable;     // we can decode it; the others can only be shown by `inspect`
+    const char *name;   // NULL: no such type, or one that was removed from the format
+    uint16_t blk_len;   // elements of a block
+    uint16_t blk_bytes; // bytes of a block
+    bool computable;    // we can decode it; the others can only be shown by `inspect`
 } sl_type_info;
 
 // NULL if the format has no type of this id.

@@ -23,10 +23,8 @@ static sl_status take_memory(sl_engine *e, const sl_plan_shape *shape) {
     size_t n_row = shape->n_row_max, n_seq = shape->n_slot;
     const sl_plan *widest = e->plans.plan[e->plans.n_width - 1];
     SL_TRY(e->backend->buf_create(e->device, &e->kv_buf, NULL, e->plans.kv_bytes, "the KV cache"));
-    SL_TRY(e->backend->buf_create(e->device, &e->workspace, NULL, e->plans.workspace_bytes,
-                                  "the workspace"));
-    SL_TRY(sl_kv_init(&e->kv, SL_KV_BLK_LEN, (int32_t)shape->n_kv_blk, (int32_t)n_seq,
-                      (int32_t)shape->n_ctx));
+    SL_TRY(e->backend->buf_create(e->device, &e->workspace, NULL, e->plans.workspace_bytes, "the workspace"));
+    SL_TRY(sl_kv_init(&e->kv, SL_KV_BLK_LEN, (int32_t)shape->n_kv_blk, (int32_t)n_seq, (int32_t)shape->n_ctx));
     e->memory.kv_bytes = e->kv_buf.n_bytes;
     e->memory.workspace_bytes = e->workspace.n_bytes;
     e->memory.other_bytes += n_seq * ((size_t)e->kv.n_blk_seq + 1) * 4 + (size_t)e->kv.n_blk * 8;
@@ -39,24 +37,20 @@ static sl_status take_memory(sl_engine *e, const sl_plan_shape *shape) {
     SL_TRY(take(e, &e->n_before, n_seq, sizeof *e->n_before));
     SL_TRY(take(e, &e->copy, n_seq, sizeof *e->copy));
     if (!e->workspace.host)
-        SL_TRY(
-            take(e, &e->logits_copy, shape->n_logit_max, widest->value[widest->logits].row_bytes));
+        SL_TRY(take(e, &e->logits_copy, shape->n_logit_max, widest->value[widest->logits].row_bytes));
     return SL_OK;
 }
 
 // Addresses by plan weight id.
-static sl_status bind_weights(sl_engine *e, const sl_plan *plan, const sl_gguf *gguf,
-                              const void ***out) {
+static sl_status bind_weights(sl_engine *e, const sl_plan *plan, const sl_gguf *gguf, const void ***out) {
     SL_TRY(take(e, out, plan->n_weight, sizeof **out));
     for (uint32_t i = 0; i < plan->n_weight; i++) {
         const sl_plan_weight *w = &plan->weight[i];
-        const sl_gguf_tensor *tensor =
-            w->source < sl_gguf_n_tensors(gguf) ? sl_gguf_tensor_at(gguf, w->source) : NULL;
+        const sl_gguf_tensor *tensor = w->source < sl_gguf_n_tensors(gguf) ? sl_gguf_tensor_at(gguf, w->source) : NULL;
         if (!tensor || tensor->n_bytes != w->n_bytes)
             return SL_FAIL(SL_INTERNAL, "the plan's weight %s is not in the file", w->name);
         if (!tensor->data)
-            return SL_FAIL(SL_BAD_ARG, "%s has no data: the model was opened for its header alone",
-                           w->name);
+            return SL_FAIL(SL_BAD_ARG, "%s has no data: the model was opened for its header alone", w->name);
         (*out)[i] = tensor->data;
     }
     return SL_OK;
@@ -91,8 +85,7 @@ static sl_status settle_file(const sl_engine *e, const sl_gguf *gguf, const sl_e
         }
         sl_gguf_tensor_prefault(gguf, tensor);
         n_done += w->n_bytes;
-        if (o->progress && o->progress(o->user, n_done, total))
-            return SL_FAIL(SL_CANCELLED, "loading was stopped");
+        if (o->progress && o->progress(o->user, n_done, total)) return SL_FAIL(SL_CANCELLED, "loading was stopped");
     }
     return SL_OK;
 }
@@ -104,8 +97,7 @@ static void wire(sl_engine *e) {
     e->backend->info(e->device, &info);
     uint64_t n_bytes = info.wired_bytes;
     for (uint32_t i = 0; i < plan->n_weight; i++)
-        if (plan->weight[i].in_place)
-            n_bytes += sl_pages_lock(e->weight[0][i], plan->weight[i].n_bytes);
+        if (plan->weight[i].in_place) n_bytes += sl_pages_lock(e->weight[0][i], plan->weight[i].n_bytes);
     if (e->kv_buf.host) n_bytes += sl_pages_lock(e->kv_buf.host, e->kv_buf.n_bytes);
     if (e->workspace.host) n_bytes += sl_pages_lock(e->workspace.host, e->workspace.n_bytes);
     e->memory.wired_bytes = n_bytes;
@@ -117,8 +109,7 @@ static sl_status create(sl_engine *e, const sl_model *model, const sl_engine_opt
     SL_TRY(sl_engine_plans_fit(&e->plans, o));
     const sl_plan *widest = e->plans.plan[e->plans.n_width - 1];
     e->n_vocab = widest->n_vocab;
-    for (uint32_t i = 0; i < widest->n_weight; i++)
-        e->memory.weight_bytes += widest->weight[i].n_bytes;
+    for (uint32_t i = 0; i < widest->n_weight; i++) e->memory.weight_bytes += widest->weight[i].n_bytes;
     e->memory.copy_bytes = e->plans.copy_bytes;
     SL_TRY(take_memory(e, &widest->shape));
     SL_TRY(compile(e, model->gguf, o));
@@ -127,8 +118,7 @@ static sl_status create(sl_engine *e, const sl_model *model, const sl_engine_opt
     return SL_OK;
 }
 
-sl_status sl_engine_create(sl_engine **out, const sl_model *model,
-                           const sl_engine_options *options) {
+sl_status sl_engine_create(sl_engine **out, const sl_model *model, const sl_engine_options *options) {
     *out = NULL;
     sl_engine *e;
     SL_TRY(sl_alloc(&e, 1, sizeof *e, "engine"));
@@ -178,9 +168,7 @@ int32_t sl_engine_seq_length(const sl_engine *e, int32_t seq) {
     return seq >= 0 && seq < e->kv.n_seq ? e->kv.length[seq] : 0;
 }
 
-void sl_engine_get_memory(const sl_engine *e, sl_engine_memory *out) {
-    *out = e->memory;
-}
+void sl_engine_get_memory(const sl_engine *e, sl_engine_memory *out) { *out = e->memory; }
 
 void sl_engine_get_stats(const sl_engine *e, sl_engine_stats *out) {
     sl_faults now = sl_faults_now();
@@ -189,9 +177,7 @@ void sl_engine_get_stats(const sl_engine *e, sl_engine_stats *out) {
     out->n_major_fault = now.n_major - e->stats.n_major_fault;
 }
 
-void sl_engine_get_device(const sl_engine *e, sl_device_info *out) {
-    e->backend->info(e->device, out);
-}
+void sl_engine_get_device(const sl_engine *e, sl_device_info *out) { e->backend->info(e->device, out); }
 
 const sl_plan *sl_engine_plan(const sl_engine *e, int width) {
     return width >= 0 && width < e->plans.n_width ? e->plans.plan[width] : NULL;

@@ -49,8 +49,7 @@ typedef struct sl_engine_stats {
 
 typedef struct sl_engine sl_engine;
 
-sl_status sl_engine_create(sl_engine **out, const sl_model *model,
-                           const sl_engine_options *options);
+sl_status sl_engine_create(sl_engine **out, const sl_model *model, const sl_engine_options *options);
 void sl_engine_destroy(sl_engine *engine); // NULL is fine
 // Nothing changes if it fails, but the logits of the step before may be gone.
 sl_status sl_engine_step(sl_engine *engine, const sl_row *rows, size_t n_row);
@@ -71,8 +70,7 @@ const sl_plan *sl_engine_plan(const sl_engine *engine, int width);
 // The program with the memory that an engine of these options would take; nothing of an engine is
 // allocated. As text: the width classes in a table and the program of the narrowest (the others run
 // the same ops at other offsets); as JSON all.
-sl_status sl_engine_explain(const sl_model *model, const sl_engine_options *options, bool json,
-                            char **text);
+sl_status sl_engine_explain(const sl_model *model, const sl_engine_options *options, bool json, char **text);
 
 // What an engine of these options would take, to the byte, without any of it being taken.
 typedef struct sl_engine_estimate {
@@ -80,7 +78,6 @@ typedef struct sl_engine_estimate {
     uint64_t file_bytes; // of the weights that are read from the file, not from copies
     uint32_t n_barrier;  // of the program for one row
 } sl_engine_estimate;
-sl_status sl_engine_estimate_make(sl_engine_estimate *out, const sl_model *model,
-                                  const sl_engine_options *options);
+sl_status sl_engine_estimate_make(sl_engine_estimate *out, const sl_model *model, const sl_engine_options *options);
 
 #endif

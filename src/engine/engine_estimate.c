@@ -36,8 +36,7 @@ static void count(sl_engine_estimate *out, const sl_engine_plans *p) {
     for (uint32_t i = 0; i < narrow->n_op; i++) out->n_barrier += narrow->op[i].barrier;
 }
 
-sl_status sl_engine_estimate_make(sl_engine_estimate *out, const sl_model *model,
-                                  const sl_engine_options *options) {
+sl_status sl_engine_estimate_make(sl_engine_estimate *out, const sl_model *model, const sl_engine_options *options) {
     *out = (sl_engine_estimate){0};
     const sl_backend *backend = options->backend;
     sl_device *device = NULL;

@@ -11,24 +11,20 @@ enum { NARROW_ROWS = 8 }; // widths 2..8 share a program: drafts and a few users
 
 static sl_status check_options(const sl_model *model, const sl_engine_options *o) {
     if (model->config.n_layer == 0)
-        return SL_FAIL(SL_BAD_ARG,
-                       "the model was opened for its vocabulary alone; open it without vocab_only");
+        return SL_FAIL(SL_BAD_ARG, "the model was opened for its vocabulary alone; open it without vocab_only");
     if (o->n_ctx < 1 || o->n_seq < 1 || o->n_row_max < 1 || o->n_logit_max < 1)
-        return SL_FAIL(SL_BAD_ARG,
-                       "an engine needs at least one position, sequence, row and row with logits");
+        return SL_FAIL(SL_BAD_ARG, "an engine needs at least one position, sequence, row and row with logits");
     if (o->n_ctx > INT32_MAX || o->n_row_max > INT32_MAX || o->n_seq > INT32_MAX)
         return SL_FAIL(SL_BAD_ARG, "positions, sequences and rows are counted in 31 bits");
     return SL_OK;
 }
 
 static sl_status choose_shape(sl_plan_shape *shape, const sl_engine_options *o) {
-    uint64_t n_blk = (uint64_t)o->n_seq * ((o->n_ctx - 1) / SL_KV_BLK_LEN + 1),
-             n_pos = (uint64_t)o->n_seq * o->n_ctx;
+    uint64_t n_blk = (uint64_t)o->n_seq * ((o->n_ctx - 1) / SL_KV_BLK_LEN + 1), n_pos = (uint64_t)o->n_seq * o->n_ctx;
     if (n_blk > INT32_MAX)
-        return SL_FAIL(
-            SL_NO_MEMORY,
-            "%u sequences of %u positions are more than any KV pool holds; lower n_ctx or n_seq",
-            o->n_seq, o->n_ctx);
+        return SL_FAIL(SL_NO_MEMORY,
+                       "%u sequences of %u positions are more than any KV pool holds; lower n_ctx or n_seq", o->n_seq,
+                       o->n_ctx);
     *shape = (sl_plan_shape){
         .n_row_max = (uint32_t)SL_MIN(o->n_row_max, n_pos), // a wider step could never be filled
         .n_ctx = o->n_ctx,
@@ -55,9 +51,8 @@ sl_status sl_engine_plans_fit(const sl_engine_plans *p, const sl_engine_options 
                    "this engine needs %.0f MiB (KV cache %.0f for %u x %u positions, workspace "
                    "%.0f, repacked weights %.0f), but %.0f MiB are free; "
                    "lower n_ctx (now %u), n_seq (%u) or n_row_max (%u)",
-                   (double)need / mib, (double)p->kv_bytes / mib, o->n_seq, o->n_ctx,
-                   (double)p->workspace_bytes / mib, (double)p->copy_bytes / mib,
-                   (double)free_bytes / mib, o->n_ctx, o->n_seq, o->n_row_max);
+                   (double)need / mib, (double)p->kv_bytes / mib, o->n_seq, o->n_ctx, (double)p->workspace_bytes / mib,
+                   (double)p->copy_bytes / mib, (double)free_bytes / mib, o->n_ctx, o->n_seq, o->n_row_max);
 }
 
 static sl_status build(sl_engine_plans *p, const sl_model *model, const sl_plan_options *wide,
@@ -75,18 +70,16 @@ static sl_status build(sl_engine_plans *p, const sl_model *model, const sl_plan_
         p->kv_bytes = p->plan[0]->kv_bytes;
         p->copy_bytes = p->plan[0]->copy_bytes;
         if (plan->kv_bytes != p->kv_bytes)
-            return SL_FAIL(SL_INTERNAL, "the %s programs do not agree on the KV pool",
-                           backend->name);
+            return SL_FAIL(SL_INTERNAL, "the %s programs do not agree on the KV pool", backend->name);
         if (last) break;
     }
     return SL_OK;
 }
 
-static sl_status plans_init(sl_engine_plans *out, const sl_model *model,
-                            const sl_engine_options *options, sl_device *device) {
+static sl_status plans_init(sl_engine_plans *out, const sl_model *model, const sl_engine_options *options,
+                            sl_device *device) {
     const sl_backend *backend = options->backend;
-    sl_plan_options wide = {
-        .fusions = backend->fusions, .supports = backend->supports, .user = device};
+    sl_plan_options wide = {.fusions = backend->fusions, .supports = backend->supports, .user = device};
     SL_TRY(choose_shape(&wide.shape, options));
     return build(out, model, &wide, backend);
 }

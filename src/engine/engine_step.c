@@ -12,19 +12,16 @@
 // Fills the step's arguments; rows of different sequences may be mixed, those of one sequence rise.
 static sl_status check_row(sl_engine *e, const sl_row *row, int32_t i) {
     if (row->token < 0 || (uint32_t)row->token >= e->n_vocab)
-        return SL_FAIL(SL_BAD_ARG, "row %d: token %d is not in 0 .. %u", i, row->token,
-                       e->n_vocab - 1);
+        return SL_FAIL(SL_BAD_ARG, "row %d: token %d is not in 0 .. %u", i, row->token, e->n_vocab - 1);
     if (row->seq < 0 || row->seq >= e->kv.n_seq)
-        return SL_FAIL(SL_BAD_ARG, "row %d: sequence %d is not in 0 .. %d", i, row->seq,
-                       e->kv.n_seq - 1);
+        return SL_FAIL(SL_BAD_ARG, "row %d: sequence %d is not in 0 .. %d", i, row->seq, e->kv.n_seq - 1);
     int32_t next = e->kv.length[row->seq] + e->n_more[row->seq];
     if (row->pos != next)
-        return SL_FAIL(SL_BAD_ARG, "row %d: position %d, but the next of sequence %d is %d", i,
-                       row->pos, row->seq, next);
+        return SL_FAIL(SL_BAD_ARG, "row %d: position %d, but the next of sequence %d is %d", i, row->pos, row->seq,
+                       next);
     if (row->wants_logits) {
         if ((uint32_t)e->n_logit_wanted == e->n_logit_max)
-            return SL_FAIL(SL_BAD_ARG, "more than %u rows want logits; raise n_logit_max",
-                           e->n_logit_max);
+            return SL_FAIL(SL_BAD_ARG, "more than %u rows want logits; raise n_logit_max", e->n_logit_max);
         e->logit_row[e->n_logit_wanted++] = i;
     }
     e->n_more[row->seq]++;
@@ -49,12 +46,10 @@ static sl_status copy_block(sl_engine *e, sl_kv_copy copy) {
     for (uint32_t i = 0; i < plan->n_kv; i++) {
         const sl_plan_kv *kv = &plan->kv[i];
         uint64_t dst = (uint64_t)copy.dst, src = (uint64_t)copy.src;
-        SL_TRY(e->backend->buf_copy(e->device, &e->kv_buf, kv->k_off + dst * kv->k_blk_bytes,
-                                    &e->kv_buf, kv->k_off + src * kv->k_blk_bytes,
-                                    kv->k_blk_bytes));
-        SL_TRY(e->backend->buf_copy(e->device, &e->kv_buf, kv->v_off + dst * kv->v_blk_bytes,
-                                    &e->kv_buf, kv->v_off + src * kv->v_blk_bytes,
-                                    kv->v_blk_bytes));
+        SL_TRY(e->backend->buf_copy(e->device, &e->kv_buf, kv->k_off + dst * kv->k_blk_bytes, &e->kv_buf,
+                                    kv->k_off + src * kv->k_blk_bytes, kv->k_blk_bytes));
+        SL_TRY(e->backend->buf_copy(e->device, &e->kv_buf, kv->v_off + dst * kv->v_blk_bytes, &e->kv_buf,
+                                    kv->v_off + src * kv->v_blk_bytes, kv->v_blk_bytes));
     }
     return SL_OK;
 }
@@ -94,11 +89,9 @@ static sl_status run(sl_engine *e, int width, size_t n_row) {
     SL_TRY(e->backend->run(e->program[width], &step));
     const sl_value *logits = &e->plans.plan[width]->value[e->plans.plan[width]->logits];
     size_t n_bytes = (size_t)e->n_logit_wanted * logits->row_bytes;
-    if (e->workspace.host)
-        e->logits = (const char *)e->workspace.host + logits->off;
+    if (e->workspace.host) e->logits = (const char *)e->workspace.host + logits->off;
     else {
-        SL_TRY(
-            e->backend->buf_read(e->device, e->logits_copy, &e->workspace, logits->off, n_bytes));
+        SL_TRY(e->backend->buf_read(e->device, e->logits_copy, &e->workspace, logits->off, n_bytes));
         e->logits = e->logits_copy;
     }
     e->logits_stride = logits->row_bytes;
@@ -141,17 +134,15 @@ sl_status sl_engine_prefill(sl_engine *e, int32_t seq, const int32_t *ids, size_
     if (n == 0) return SL_FAIL(SL_BAD_ARG, "there are no tokens to prefill");
     int32_t first = e->kv.length[seq];
     if (n > (size_t)(e->kv.n_ctx - first))
-        return SL_FAIL(
-            SL_FULL, "%zu tokens do not fit: the context has %d positions and %d of them are taken",
-            n, e->kv.n_ctx, first);
+        return SL_FAIL(SL_FULL, "%zu tokens do not fit: the context has %d positions and %d of them are taken", n,
+                       e->kv.n_ctx, first);
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || (uint32_t)ids[i] >= e->n_vocab)
             return SL_FAIL(SL_BAD_ARG, "id %d at %zu is not in 0 .. %u", ids[i], i, e->n_vocab - 1);
     for (size_t done = 0; done < n;) {
         size_t n_row = SL_MIN(n - done, (size_t)e->n_row_max);
         for (size_t i = 0; i < n_row; i++)
-            e->rows[i] =
-                (sl_row){ids[done + i], seq, first + (int32_t)(done + i), done + i + 1 == n};
+            e->rows[i] = (sl_row){ids[done + i], seq, first + (int32_t)(done + i), done + i + 1 == n};
         SL_TRY(sl_engine_step(e, e->rows, n_row));
         done += n_row;
         if (progress && progress(user, done, n) != 0)
@@ -163,8 +154,7 @@ sl_status sl_engine_prefill(sl_engine *e, int32_t seq, const int32_t *ids, size_
 sl_status sl_engine_seq_truncate(sl_engine *e, int32_t seq, int32_t n) {
     SL_TRY(check_seq(e, seq));
     if (n < 0 || n > e->kv.length[seq])
-        return SL_FAIL(SL_BAD_ARG, "sequence %d has %d positions; it cannot keep %d", seq,
-                       e->kv.length[seq], n);
+        return SL_FAIL(SL_BAD_ARG, "sequence %d has %d positions; it cannot keep %d", seq, e->kv.length[seq], n);
     sl_kv_truncate(&e->kv, seq, n);
     return SL_OK;
 }

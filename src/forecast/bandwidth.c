@@ -37,8 +37,7 @@ typedef struct sweep {
 static uint64_t read_stretch(const uint64_t *data, size_t n_word) {
     uint64_t sum[LINE_WORDS] = {0};
     for (size_t i = 0; i + LINE_WORDS <= n_word; i += LINE_WORDS) {
-        SL_PREFETCH(
-            (const void *)((uintptr_t)(data + i) + AHEAD_BYTES)); // past the end it does nothing
+        SL_PREFETCH((const void *)((uintptr_t)(data + i) + AHEAD_BYTES)); // past the end it does nothing
         for (int k = 0; k < LINE_WORDS; k++) sum[k] += data[i + (size_t)k];
     }
     uint64_t all = 0;
@@ -49,8 +48,7 @@ static uint64_t read_stretch(const uint64_t *data, size_t n_word) {
 static void run_sweep(void *arg) {
     sweep *s = arg;
     while (!atomic_load_explicit(s->go, memory_order_acquire)) sl_thread_yield();
-    uint64_t start = sl_clock_ns(), start_cpu = sl_clock_thread_ns(), now, n_bytes = 0,
-             stretch = STRETCH_BYTES / 8;
+    uint64_t start = sl_clock_ns(), start_cpu = sl_clock_thread_ns(), now, n_bytes = 0, stretch = STRETCH_BYTES / 8;
     size_t at = 0;
     do {
         size_t n = SL_MIN(stretch, s->n_word - at);
@@ -76,8 +74,7 @@ static sl_status run_all(sweep *sweeps, int n_thread, _Atomic uint32_t *go, sl_b
     for (int i = 0; i < n; i++) sl_thread_join(sweeps[i].thread);
     if (status != SL_OK) return status;
     double gb_s = 0, share = 1;
-    for (int i = 0; i < n_thread; i++)
-        gb_s += sweeps[i].gb_s, share = SL_MIN(share, sweeps[i].share);
+    for (int i = 0; i < n_thread; i++) gb_s += sweeps[i].gb_s, share = SL_MIN(share, sweeps[i].share);
     if (gb_s > best->gb_s) *best = (sl_bandwidth){.gb_s = gb_s, .busy = share < IDLE_SHARE};
     return SL_OK;
 }
@@ -85,8 +82,7 @@ static sl_status run_all(sweep *sweeps, int n_thread, _Atomic uint32_t *go, sl_b
 sl_status sl_bandwidth_measure(sl_bandwidth *out, int n_thread) {
     *out = (sl_bandwidth){0};
     if (n_thread < 1 || n_thread > MAX_THREADS)
-        return SL_FAIL(SL_BAD_ARG, "bandwidth by %d threads; 1 .. %d are possible", n_thread,
-                       MAX_THREADS);
+        return SL_FAIL(SL_BAD_ARG, "bandwidth by %d threads; 1 .. %d are possible", n_thread, MAX_THREADS);
     size_t free_bytes = sl_memory_free_bytes(), n_bytes = MIN_BYTES;
     while (n_bytes < MAX_BYTES && n_bytes < free_bytes / 8) n_bytes *= 2;
     uint64_t *data = NULL;

@@ -7,9 +7,8 @@
 #include "base/status.h"
 
 typedef struct sl_bandwidth {
-    double gb_s; // 10^9 bytes a second
-    bool
-        busy; // others had the processors for a good part of the time: an idle machine reads faster
+    double gb_s;     // 10^9 bytes a second
+    bool busy;       // others had the processors for a good part of the time: an idle machine reads faster
     bool remembered; // from the file
 } sl_bandwidth;
 

@@ -14,8 +14,7 @@ static json_t *read_file(const char *path) {
     sl_map map;
     json_t *all = NULL;
     if (sl_map_open(&map, path) != SL_OK) return json_object();
-    if (map.n_bytes <= MAX_FILE_BYTES)
-        all = json_loadb((const char *)map.data, map.n_bytes, 0, NULL);
+    if (map.n_bytes <= MAX_FILE_BYTES) all = json_loadb((const char *)map.data, map.n_bytes, 0, NULL);
     sl_map_close(&map);
     if (json_is_object(all)) return all;
     json_decref(all);
@@ -41,8 +40,7 @@ sl_status sl_bandwidth_get(sl_bandwidth *out, const char *path, int n_thread) {
         *out = (sl_bandwidth){.gb_s = known, .remembered = true};
     } else {
         status = sl_bandwidth_measure(out, n_thread);
-        if (status == SL_OK && all && !out->busy &&
-            json_object_set_new(all, key, json_real(out->gb_s)) == 0)
+        if (status == SL_OK && all && !out->busy && json_object_set_new(all, key, json_real(out->gb_s)) == 0)
             write_file(path, all);
     }
     json_decref(all);

@@ -7,15 +7,13 @@
 #include "forecast/bandwidth.h"
 #include "os/os.h"
 
-#define USABLE 0.95 // of a device's memory: the rest is the driver's and the screen's
-#define USABLE_APPLE                                                                               \
-    0.75 // what macOS gives the GPU unless told otherwise (facts-anchors section 7)
+#define USABLE       0.95 // of a device's memory: the rest is the driver's and the screen's
+#define USABLE_APPLE 0.75 // what macOS gives the GPU unless told otherwise (facts-anchors section 7)
 #define DEFAULT_HOST "ddr5-5600x2"
 
 enum { DEFAULT_CTX = 4096 };
 
-const sl_type sl_forecast_kv_types[SL_FORECAST_KV_TYPES] = {SL_TYPE_F16, SL_TYPE_Q8_0,
-                                                            SL_TYPE_Q4_0};
+const sl_type sl_forecast_kv_types[SL_FORECAST_KV_TYPES] = {SL_TYPE_F16, SL_TYPE_Q8_0, SL_TYPE_Q4_0};
 const double sl_forecast_shares[SL_FORECAST_SHARES] = {1, 0.90, 0.85, 0.80, 0.70, 0.65, 0.50};
 
 // ---- machines
@@ -35,8 +33,7 @@ static sl_status use_this_machine(sl_forecast *f, const sl_forecast_options *o) 
                       .link = "NVMe 4.0",
                       .source = o->gb_s > 0 ? "as given" : "measured"};
     snprintf(m->name, sizeof m->name, "%s", sl_cpu_name());
-    snprintf(m->how, sizeof m->how, "read by %d thread%s, %s", f->n_thread,
-             f->n_thread == 1 ? "" : "s",
+    snprintf(m->how, sizeof m->how, "read by %d thread%s, %s", f->n_thread, f->n_thread == 1 ? "" : "s",
              o->gb_s > 0    ? "as given"
              : b.remembered ? "measured before"
              : b.busy       ? "now, while others were busy: less than there is"
@@ -55,9 +52,7 @@ static sl_status use_named_machine(sl_forecast *f, const char *name) {
     bool apple = strncmp(f->device.name, "Apple", 5) == 0;
     f->usable_bytes = f->device.mem_bytes * (apple ? USABLE_APPLE : USABLE);
     if (f->device.kind != SL_MACHINE_GPU) {
-        if (plus)
-            return SL_FAIL(SL_BAD_ARG, "'%s' has one memory; only a GPU stands beside a host's",
-                           f->device.name);
+        if (plus) return SL_FAIL(SL_BAD_ARG, "'%s' has one memory; only a GPU stands beside a host's", f->device.name);
         return SL_OK;
     }
     SL_TRY(sl_machine_find(&f->host, host));
@@ -87,16 +82,14 @@ static sl_status sum_memory(sl_forecast *f) {
     f->workspace_bytes = e->runs ? e->workspace_bytes : 0;
     f->other_bytes = e->runs ? e->other_bytes : 0;
     f->copy_bytes = e->runs ? e->copy_bytes : 0;
-    double kept_bytes =
-        f->copy_bytes ? (double)(f->copy_bytes + e->file_bytes) : (double)f->weight_bytes;
-    f->need_bytes = kept_bytes + (double)f->kv_bytes + (double)f->state_bytes +
-                    (double)f->workspace_bytes + (double)f->other_bytes;
+    double kept_bytes = f->copy_bytes ? (double)(f->copy_bytes + e->file_bytes) : (double)f->weight_bytes;
+    f->need_bytes =
+        kept_bytes + (double)f->kv_bytes + (double)f->state_bytes + (double)f->workspace_bytes + (double)f->other_bytes;
     // Windows are full long before a context is cut, so each position less frees position_bytes.
     double each = exact ? (double)f->kv_bytes / f->n_ctx : (double)kv.position_bytes;
     f->n_ctx_fit = largest_ctx(f, each);
     for (int i = 0; i < SL_FORECAST_KV_TYPES; i++)
-        f->kv_possible[i] =
-            sl_geometry_kv(&f->kv[i], &f->geometry, sl_forecast_kv_types[i], f->n_ctx) == SL_OK;
+        f->kv_possible[i] = sl_geometry_kv(&f->kv[i], &f->geometry, sl_forecast_kv_types[i], f->n_ctx) == SL_OK;
     return SL_OK;
 }
 
@@ -106,8 +99,7 @@ static sl_status sum_memory(sl_forecast *f) {
 static sl_status predict(sl_forecast *f) {
     static const uint32_t prompts[SL_FORECAST_PROMPTS] = {8, 128, 512, 4096};
     const uint32_t depths[SL_FORECAST_DEPTHS] = {0, f->n_ctx / 2, f->n_ctx - 1};
-    f->load =
-        (sl_load){&f->geometry, &f->traffic, f->type_kv, f->engine.runs ? f->engine.n_barrier : 0};
+    f->load = (sl_load){&f->geometry, &f->traffic, f->type_kv, f->engine.runs ? f->engine.n_barrier : 0};
     SL_TRY(sl_predict_token_bytes(&f->token_bytes, &f->load, 0));
     for (int i = 0; i < SL_FORECAST_DEPTHS; i++) {
         f->depth[i] = depths[i];
@@ -132,8 +124,7 @@ static sl_status predict(sl_forecast *f) {
     return sl_placements(f->placement, &f->n_placement, &ask);
 }
 
-sl_status sl_forecast_make(sl_forecast *out, const sl_gguf *gguf, const sl_forecast_options *o,
-                           sl_arena *arena) {
+sl_status sl_forecast_make(sl_forecast *out, const sl_gguf *gguf, const sl_forecast_options *o, sl_arena *arena) {
     sl_forecast *f = out;
     *f = (sl_forecast){.engine = o->engine, .type_kv = o->type_kv};
     SL_TRY(sl_geometry_read(&f->geometry, gguf, arena));
@@ -141,10 +132,8 @@ sl_status sl_forecast_make(sl_forecast *out, const sl_gguf *gguf, const sl_forec
     if (sl_gguf_n_tensors(gguf) == 0)
         return SL_FAIL(SL_BAD_FILE, "the file has no tensors, so there are no weights to plan for");
     f->n_ctx = o->n_ctx > 0 ? o->n_ctx : SL_MIN(f->geometry.n_ctx_train, (uint32_t)DEFAULT_CTX);
-    if (o->device)
-        SL_TRY(use_named_machine(f, o->device));
-    else
-        SL_TRY(use_this_machine(f, o));
+    if (o->device) SL_TRY(use_named_machine(f, o->device));
+    else SL_TRY(use_this_machine(f, o));
     SL_TRY(sum_memory(f));
     return predict(f);
 }

@@ -25,19 +25,14 @@ typedef struct sl_forecast_engine {
 typedef struct sl_forecast_options {
     uint32_t n_ctx; // 0: what the model was trained for, at most 4096
     sl_type type_kv;
-    const char *device; // a name of the table, "GPU + memory of its host", or NULL: this machine
+    const char *device;     // a name of the table, "GPU + memory of its host", or NULL: this machine
     const char *cache_path; // of measured bandwidths; may be NULL
     double gb_s;            // of this machine, if it is known; 0: remembered or measured
     int n_thread;           // of this machine; 0: all processors
     sl_forecast_engine engine;
 } sl_forecast_options;
 
-enum {
-    SL_FORECAST_KV_TYPES = 3,
-    SL_FORECAST_DEPTHS = 3,
-    SL_FORECAST_PROMPTS = 4,
-    SL_FORECAST_SHARES = 7
-};
+enum { SL_FORECAST_KV_TYPES = 3, SL_FORECAST_DEPTHS = 3, SL_FORECAST_PROMPTS = 4, SL_FORECAST_SHARES = 7 };
 extern const sl_type sl_forecast_kv_types[SL_FORECAST_KV_TYPES];
 extern const double sl_forecast_shares[SL_FORECAST_SHARES];
 
@@ -55,11 +50,11 @@ typedef struct sl_forecast {
     sl_rate device_rate, host_rate;
 
     uint64_t weight_bytes, kv_bytes, state_bytes, workspace_bytes,
-        other_bytes;     // the last two 0 if the engine does not run it
-    uint64_t copy_bytes; // weights repacked by the engine; their part of the file need not stay in
-                         // memory
+        other_bytes;                 // the last two 0 if the engine does not run it
+    uint64_t copy_bytes;             // weights repacked by the engine; their part of the file need not stay in
+                                     // memory
     double need_bytes, usable_bytes; // usable: 0 if not known
-    uint32_t n_ctx_fit; // the largest context that fits; 0: none does, or the memory is not known
+    uint32_t n_ctx_fit;              // the largest context that fits; 0: none does, or the memory is not known
     sl_kv_sizes kv[SL_FORECAST_KV_TYPES];
     bool kv_possible[SL_FORECAST_KV_TYPES]; // heads are whole blocks of the type
 
@@ -71,8 +66,7 @@ typedef struct sl_forecast {
 } sl_forecast;
 
 // The arena owns the geometry.
-sl_status sl_forecast_make(sl_forecast *out, const sl_gguf *gguf,
-                           const sl_forecast_options *options, sl_arena *arena);
+sl_status sl_forecast_make(sl_forecast *out, const sl_gguf *gguf, const sl_forecast_options *options, sl_arena *arena);
 
 void sl_forecast_text(const sl_forecast *f, sl_buf *out);
 void sl_forecast_json(const sl_forecast *f, sl_buf *out);

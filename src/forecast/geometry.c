@@ -19,9 +19,9 @@ enum {
 };
 
 // Caches that are compressed or chosen by an index: their bytes follow from more than these keys.
-static const char *const unknown_caches[] = {
-    "attention.compress_ratios",  "attention.indexer.head_count", "attention.indexer.top_k",
-    "attention.kv_lora_rank_swa", "hyper_connection.count",       "ple.layers"};
+static const char *const unknown_caches[] = {"attention.compress_ratios", "attention.indexer.head_count",
+                                             "attention.indexer.top_k",   "attention.kv_lora_rank_swa",
+                                             "hyper_connection.count",    "ple.layers"};
 
 typedef struct reader {
     sl_geometry *g;
@@ -43,9 +43,7 @@ static void copy_text(char *out, size_t cap, sl_span text) {
 static sl_status find_family(reader *r) {
     const sl_gguf_kv *kv = sl_gguf_find(r->keys.gguf, "general.architecture");
     sl_span arch, name = {NULL, 0};
-    if (!kv)
-        return SL_FAIL(SL_BAD_FILE,
-                       "the key 'general.architecture' is missing; this is no language model");
+    if (!kv) return SL_FAIL(SL_BAD_FILE, "the key 'general.architecture' is missing; this is no language model");
     SL_TRY(sl_gguf_read_text(kv, &arch));
     copy_text(r->g->arch, sizeof r->g->arch, arch);
     memcpy(r->keys.arch, r->g->arch, sizeof r->keys.arch);
@@ -76,13 +74,11 @@ static sl_status read_sizes(reader *r, sl_arena *arena) {
     SL_TRY(sl_keys_int_required(&r->keys, "context_length", &g->n_ctx_train, 1, INT32_MAX));
     SL_TRY(sl_keys_int(&r->keys, "expert_count", &g->n_expert, 0, 0, MAX_EXPERTS));
     bool found;
-    SL_TRY(
-        sl_keys_layers(&r->keys, "expert_used_count", &found, r->row, r->n_block, 0, MAX_EXPERTS));
-    for (uint32_t i = 0; found && i < r->n_block; i++)
-        g->n_expert_used = SL_MAX(g->n_expert_used, r->row[i]);
+    SL_TRY(sl_keys_layers(&r->keys, "expert_used_count", &found, r->row, r->n_block, 0, MAX_EXPERTS));
+    for (uint32_t i = 0; found && i < r->n_block; i++) g->n_expert_used = SL_MAX(g->n_expert_used, r->row[i]);
     if (g->n_expert > 0 && (g->n_expert_used == 0 || g->n_expert_used > g->n_expert))
-        return SL_FAIL(SL_BAD_FILE, "the key '%s.expert_used_count' holds %u of %u experts",
-                       g->arch, g->n_expert_used, g->n_expert);
+        return SL_FAIL(SL_BAD_FILE, "the key '%s.expert_used_count' holds %u of %u experts", g->arch, g->n_expert_used,
+                       g->n_expert);
     g->n_layer = r->n_block - g->n_layer_nextn;
     return sl_arena_alloc(arena, &g->layer, g->n_layer, sizeof *g->layer, "layers");
 }
@@ -93,14 +89,10 @@ static sl_status read_sizes(reader *r, sl_arena *arena) {
 static sl_status read_heads(reader *r) {
     sl_geometry *g = r->g;
     bool found, found_kv;
-    SL_TRY(
-        sl_keys_layers(&r->keys, "attention.head_count", &found, r->row, r->n_block, 0, MAX_HEADS));
-    if (!found)
-        return SL_FAIL(SL_BAD_FILE, "the key '%s.attention.head_count' is missing", g->arch);
-    for (uint32_t i = 0; i < g->n_layer; i++)
-        g->layer[i].n_head = g->layer[i].n_head_kv = r->row[i];
-    SL_TRY(sl_keys_layers(&r->keys, "attention.head_count_kv", &found_kv, r->row, r->n_block, 0,
-                          MAX_HEADS));
+    SL_TRY(sl_keys_layers(&r->keys, "attention.head_count", &found, r->row, r->n_block, 0, MAX_HEADS));
+    if (!found) return SL_FAIL(SL_BAD_FILE, "the key '%s.attention.head_count' is missing", g->arch);
+    for (uint32_t i = 0; i < g->n_layer; i++) g->layer[i].n_head = g->layer[i].n_head_kv = r->row[i];
+    SL_TRY(sl_keys_layers(&r->keys, "attention.head_count_kv", &found_kv, r->row, r->n_block, 0, MAX_HEADS));
     for (uint32_t i = 0; found_kv && i < g->n_layer; i++) g->layer[i].n_head_kv = r->row[i];
     return SL_OK;
 }
@@ -109,8 +101,7 @@ static sl_status read_heads(reader *r) {
 // that has some.
 static uint32_t head_dim_of(const sl_geometry *g) {
     for (uint32_t i = 0; i < g->n_layer; i++)
-        if (g->layer[i].n_head > 0)
-            return g->n_embd % g->layer[i].n_head == 0 ? g->n_embd / g->layer[i].n_head : 0;
+        if (g->layer[i].n_head > 0) return g->n_embd % g->layer[i].n_head == 0 ? g->n_embd / g->layer[i].n_head : 0;
     return 0;
 }
 
@@ -124,8 +115,7 @@ static sl_status read_dims(reader *r) {
     for (uint32_t i = 0; i < g->n_layer; i++) {
         sl_geometry_layer *l = &g->layer[i];
         l->k_dim = l->window ? k_swa : k, l->v_dim = l->window ? v_swa : v;
-        if (l->n_head_kv > 0 &&
-            (l->k_dim == 0 || l->v_dim == 0 || l->k_dim > MAX_DIM || l->v_dim > MAX_DIM))
+        if (l->n_head_kv > 0 && (l->k_dim == 0 || l->v_dim == 0 || l->k_dim > MAX_DIM || l->v_dim > MAX_DIM))
             return SL_FAIL(SL_BAD_FILE,
                            "the width of a head does not follow from '%s.attention.head_count' and "
                            "'%s.embedding_length', and '%s.attention.key_length' is missing",
@@ -140,13 +130,10 @@ static sl_status read_latent(reader *r) {
     sl_geometry *g = r->g;
     bool has_k = sl_keys_find(&r->keys, "attention.key_length_mla"),
          has_v = sl_keys_find(&r->keys, "attention.value_length_mla");
-    if (!r->family->mla || (!has_k && !has_v))
-        return SL_OK; // files from before the split of kv_b hold plain heads
+    if (!r->family->mla || (!has_k && !has_v)) return SL_OK; // files from before the split of kv_b hold plain heads
     if (!has_k || !has_v)
-        return SL_FAIL(
-            SL_BAD_FILE,
-            "of the keys '%s.attention.key_length_mla' and '...value_length_mla' one is missing",
-            g->arch);
+        return SL_FAIL(SL_BAD_FILE,
+                       "of the keys '%s.attention.key_length_mla' and '...value_length_mla' one is missing", g->arch);
     uint32_t rank, n_rot;
     SL_TRY(sl_keys_int_required(&r->keys, "attention.kv_lora_rank", &rank, 1, MAX_DIM / 2));
     SL_TRY(sl_keys_int_required(&r->keys, "rope.dimension_count", &n_rot, 0, MAX_DIM / 2));
@@ -166,23 +153,17 @@ static sl_status read_latent(reader *r) {
 static sl_status read_windows(reader *r) {
     sl_geometry *g = r->g;
     const sl_geometry_family *f = r->family;
-    bool applies = f->window_rule != SL_WINDOW_NONE &&
-                   (f->n_layer_only == 0 || f->n_layer_only == g->n_layer),
-         found;
+    bool applies = f->window_rule != SL_WINDOW_NONE && (f->n_layer_only == 0 || f->n_layer_only == g->n_layer), found;
     if (!applies) return SL_OK;
     uint32_t window;
     if (f->window_rule == SL_WINDOW_REQUIRED && f->window == 0)
         SL_TRY(sl_keys_int_required(&r->keys, "attention.sliding_window", &window, 1, INT32_MAX));
-    else
-        SL_TRY(sl_keys_int(&r->keys, "attention.sliding_window", &window, f->window, 0, INT32_MAX));
-    SL_TRY(sl_keys_layers(&r->keys, "attention.sliding_window_pattern", &found, r->row, r->n_block,
-                          0, INT32_MAX));
+    else SL_TRY(sl_keys_int(&r->keys, "attention.sliding_window", &window, f->window, 0, INT32_MAX));
+    SL_TRY(sl_keys_layers(&r->keys, "attention.sliding_window_pattern", &found, r->row, r->n_block, 0, INT32_MAX));
     const sl_gguf_kv *kv = sl_keys_find(&r->keys, "attention.sliding_window_pattern");
     bool by_layer = kv && kv->kind == SL_GGUF_ARRAY;
     if (f->window_rule == SL_WINDOW_REQUIRED && f->pattern == 0 && !by_layer)
-        return SL_FAIL(SL_BAD_FILE,
-                       "the key '%s.attention.sliding_window_pattern' is missing or no array",
-                       g->arch);
+        return SL_FAIL(SL_BAD_FILE, "the key '%s.attention.sliding_window_pattern' is missing or no array", g->arch);
     uint32_t pattern = found ? r->row[0] : f->pattern;
     for (uint32_t i = 0; i < g->n_layer; i++) {
         bool local = by_layer         ? r->row[i] != 0
@@ -199,8 +180,7 @@ static sl_status read_shared(reader *r) {
     sl_geometry *g = r->g;
     uint32_t n_shared = 0, n_own = r->family->n_layer_kv;
     if (n_own == 0) {
-        SL_TRY(
-            sl_keys_int(&r->keys, "attention.shared_kv_layers", &n_shared, 0, 0, g->n_layer - 1));
+        SL_TRY(sl_keys_int(&r->keys, "attention.shared_kv_layers", &n_shared, 0, 0, g->n_layer - 1));
         n_own = g->n_layer - n_shared;
     }
     for (uint32_t i = n_own; i < g->n_layer; i++) g->layer[i].shared = true;
@@ -217,8 +197,7 @@ static sl_status read_ssm(reader *r, sl_geometry_layer *state) {
     SL_TRY(sl_keys_int_required(&r->keys, "ssm.state_size", &size, 1, MAX_DIM));
     SL_TRY(sl_keys_int(&r->keys, "ssm.group_count", &group, 0, 0, MAX_DIM));
     state->n_state = (uint64_t)size * inner;
-    state->n_conv =
-        (conv - 1) * (inner + 2ull * group * size); // the newest column is shifted in each time
+    state->n_conv = (conv - 1) * (inner + 2ull * group * size); // the newest column is shifted in each time
     return SL_OK;
 }
 
@@ -259,25 +238,20 @@ static sl_status choose_recurrent(reader *r) {
     uint32_t interval = 1, ff[SL_MAX_LAYERS];
     bool found = false;
     if (r->family->recurrent == SL_RECURRENT_INTERVAL) {
-        SL_TRY(sl_keys_layers(&r->keys, "attention.recurrent_layers", &found, r->row, r->n_block, 0,
-                              1));
+        SL_TRY(sl_keys_layers(&r->keys, "attention.recurrent_layers", &found, r->row, r->n_block, 0, 1));
         if (found) return SL_OK;
         SL_TRY(sl_keys_int(&r->keys, "full_attention_interval", &interval, 4, 1, SL_MAX_LAYERS));
     }
     if (r->family->recurrent == SL_RECURRENT_NO_KV_FF) {
         SL_TRY(sl_keys_layers(&r->keys, "feed_forward_length", &found, ff, r->n_block, 0, MAX_FF));
-        if (!found)
-            return SL_FAIL(SL_BAD_FILE, "the key '%s.feed_forward_length' is missing", g->arch);
+        if (!found) return SL_FAIL(SL_BAD_FILE, "the key '%s.feed_forward_length' is missing", g->arch);
     }
     for (uint32_t i = 0; i < g->n_layer; i++) {
         sl_geometry_layer *l = &g->layer[i];
         bool has_ff = r->family->recurrent == SL_RECURRENT_NO_KV_FF && ff[i] > 0;
-        if (r->family->recurrent == SL_RECURRENT_INTERVAL)
-            r->row[i] = (i + 1) % interval != 0;
-        else if (r->family->recurrent >= SL_RECURRENT_NO_KV)
-            r->row[i] = l->n_head_kv == 0 && !has_ff;
-        else
-            r->row[i] = r->family->recurrent != SL_RECURRENT_NONE;
+        if (r->family->recurrent == SL_RECURRENT_INTERVAL) r->row[i] = (i + 1) % interval != 0;
+        else if (r->family->recurrent >= SL_RECURRENT_NO_KV) r->row[i] = l->n_head_kv == 0 && !has_ff;
+        else r->row[i] = r->family->recurrent != SL_RECURRENT_NONE;
         if (has_ff) l->n_head = l->n_head_kv = 0;
     }
     return SL_OK;
@@ -316,8 +290,7 @@ sl_status sl_geometry_read(sl_geometry *out, const sl_gguf *gguf, sl_arena *aren
 // ---- sums
 // ------------------------------------------------------------------------------------------------------
 
-static sl_status position_bytes(uint64_t *out, const sl_geometry *g, const sl_geometry_layer *l,
-                                sl_type type) {
+static sl_status position_bytes(uint64_t *out, const sl_geometry *g, const sl_geometry_layer *l, sl_type type) {
     const sl_type_info *info = sl_type_find(type);
     if (l->n_head_kv == 0) return *out = 0, SL_OK;
     if (l->k_dim % info->blk_len != 0 || l->v_dim % info->blk_len != 0)
@@ -342,17 +315,13 @@ sl_status sl_geometry_kv(sl_kv_sizes *out, const sl_geometry *g, sl_type type, u
         fits = fits && sl_size_add(&s.state_bytes, s.state_bytes, (l->n_state + l->n_conv) * 4);
         if (!fits) break;
         if (l->shared) continue;
-        if (l->window)
-            s.window_bytes += all;
-        else
-            s.growing_bytes += all, s.position_bytes += each;
+        if (l->window) s.window_bytes += all;
+        else s.growing_bytes += all, s.position_bytes += each;
     }
     uint64_t sum;
-    fits = fits && sl_size_add(&sum, s.growing_bytes, s.window_bytes) &&
-           sl_size_add(&sum, sum, s.state_bytes);
+    fits = fits && sl_size_add(&sum, s.growing_bytes, s.window_bytes) && sl_size_add(&sum, sum, s.state_bytes);
     if (!fits)
-        return SL_FAIL(SL_NO_MEMORY,
-                       "a cache of %u positions of '%s' has more bytes than can be counted", n_ctx,
+        return SL_FAIL(SL_NO_MEMORY, "a cache of %u positions of '%s' has more bytes than can be counted", n_ctx,
                        g->arch);
     *out = s;
     return SL_OK;

@@ -39,8 +39,7 @@ typedef struct sl_kv_sizes {
     uint64_t growing_bytes;  // of those layers at n_ctx
     uint64_t window_bytes;   // of the layers that keep min(n_ctx, window)
     uint64_t state_bytes;    // recurrent, float32, whatever n_ctx
-    uint64_t
-        read_bytes; // of the caches, by one row that sees n_ctx positions; shared ones each time
+    uint64_t read_bytes;     // of the caches, by one row that sees n_ctx positions; shared ones each time
 } sl_kv_sizes;
 sl_status sl_geometry_kv(sl_kv_sizes *out, const sl_geometry *g, sl_type type, uint32_t n_ctx);
 

@@ -13,19 +13,15 @@
 // Attention in every layer over all positions.
 static const sl_geometry_family plain = {.name = ""};
 static const char *const plain_names[] = {
-    "apertus",     "arcee",      "arctic",       "baichuan",  "bailingmoe",
-    "bailingmoe2", "bitnet",     "bloom",        "chameleon", "chatglm",
-    "codeshell",   "command-r",  "dbrx",         "deci",      "deepseek",
-    "dots1",       "ernie4_5",   "ernie4_5-moe", "exaone",    "falcon",
-    "gemma",       "glm4",       "glm4moe",      "gpt2",      "gptneox",
-    "granite",     "granitemoe", "grok",         "grovemoe",  "hunyuan-dense",
-    "hunyuan-moe", "internlm2",  "jais",         "jais2",     "maincoder",
-    "minicpm",     "minimax-m2", "mistral3",     "mpt",       "nemotron",
-    "olmo",        "olmoe",      "openelm",      "orion",     "pangu-embedded",
-    "phi2",        "phi3",       "phimoe",       "plamo",     "qwen",
-    "qwen2moe",    "qwen2vl",    "qwen3moe",     "qwen3vl",   "qwen3vlmoe",
-    "refact",      "seed_oss",   "stablelm",     "starcoder", "starcoder2",
-    "xverse",
+    "apertus",  "arcee",         "arctic",         "baichuan",     "bailingmoe", "bailingmoe2", "bitnet",
+    "bloom",    "chameleon",     "chatglm",        "codeshell",    "command-r",  "dbrx",        "deci",
+    "deepseek", "dots1",         "ernie4_5",       "ernie4_5-moe", "exaone",     "falcon",      "gemma",
+    "glm4",     "glm4moe",       "gpt2",           "gptneox",      "granite",    "granitemoe",  "grok",
+    "grovemoe", "hunyuan-dense", "hunyuan-moe",    "internlm2",    "jais",       "jais2",       "maincoder",
+    "minicpm",  "minimax-m2",    "mistral3",       "mpt",          "nemotron",   "olmo",        "olmoe",
+    "openelm",  "orion",         "pangu-embedded", "phi2",         "phi3",       "phimoe",      "plamo",
+    "qwen",     "qwen2moe",      "qwen2vl",        "qwen3moe",     "qwen3vl",    "qwen3vlmoe",  "refact",
+    "seed_oss", "stablelm",      "starcoder",      "starcoder2",   "xverse",
 };
 
 static const sl_geometry_family families[] = {

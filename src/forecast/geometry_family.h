@@ -25,11 +25,11 @@ typedef enum sl_recurrent_rule { // which layers have a recurrent state
 } sl_recurrent_rule;
 
 typedef enum sl_state_kind { // what the state is
-    SL_STATE_SSM, // ssm.state_size x ssm.inner_size, and its convolution (Mamba, gated delta nets)
-    SL_STATE_SHORTCONV, // a convolution only (LFM2)
-    SL_STATE_KDA,       // kda.head_dim^2 for each head, and three convolutions (Kimi)
-    SL_STATE_LINEAR,    // key_length^2 for each head (MiniMax-01)
-    SL_STATE_WKV,       // wkv.head_size for each column, and shifted tokens (RWKV)
+    SL_STATE_SSM,            // ssm.state_size x ssm.inner_size, and its convolution (Mamba, gated delta nets)
+    SL_STATE_SHORTCONV,      // a convolution only (LFM2)
+    SL_STATE_KDA,            // kda.head_dim^2 for each head, and three convolutions (Kimi)
+    SL_STATE_LINEAR,         // key_length^2 for each head (MiniMax-01)
+    SL_STATE_WKV,            // wkv.head_size for each column, and shifted tokens (RWKV)
 } sl_state_kind;
 
 typedef struct sl_geometry_family {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SL_MACHINE(name, kind, memory, pins, gbit, gb_s, mem_gb, link, tflops, source)             \
+#define SL_MACHINE(name, kind, memory, pins, gbit, gb_s, mem_gb, link, tflops, source) \
     {name, SL_MACHINE_##kind, memory, pins, gbit, gb_s, (mem_gb)*1e9, link, tflops, source, ""},
 static const sl_machine rows[] = {
 #include "forecast/machines.def"
@@ -128,8 +128,7 @@ sl_status sl_machine_find(sl_machine *out, sl_span name) {
     }
     if (row < 0) return fail_unknown(name, word);
     sl_machine_at(out, (size_t)row);
-    if (out->mem_bytes == 0)
-        return SL_FAIL(SL_BAD_ARG, "'%s' is a link or a disk; a model runs on none", out->name);
+    if (out->mem_bytes == 0) return SL_FAIL(SL_BAD_ARG, "'%s' is a link or a disk; a model runs on none", out->name);
     if (gb > 0) {
         out->mem_bytes = gb * 1e9;
         size_t n = strlen(out->name);

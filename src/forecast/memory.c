@@ -34,15 +34,13 @@ void sl_memory_describe(sl_machine *m) {
     const sl_memory_kind *kind = sl_memory_kind_find(m->memory);
     if (!kind || m->pins == 0) {
         if (m->pins)
-            snprintf(m->how, sizeof m->how, "%u lanes x %g Gbit/s / 8 = %.4g GB/s", m->pins,
-                     m->gbit, m->pins * m->gbit / 8);
-        else
-            snprintf(m->how, sizeof m->how, "as published");
+            snprintf(m->how, sizeof m->how, "%u lanes x %g Gbit/s / 8 = %.4g GB/s", m->pins, m->gbit,
+                     m->pins * m->gbit / 8);
+        else snprintf(m->how, sizeof m->how, "as published");
         return;
     }
-    snprintf(m->how, sizeof m->how,
-             "%u pins x %.4g Gsymbol/s x %.4g bit (%s) = %u x %.4g Gbit/s / 8 = %.5g GB/s", m->pins,
-             m->gbit / kind->bits_per_symbol, kind->bits_per_symbol, kind->signal, m->pins, m->gbit,
+    snprintf(m->how, sizeof m->how, "%u pins x %.4g Gsymbol/s x %.4g bit (%s) = %u x %.4g Gbit/s / 8 = %.5g GB/s",
+             m->pins, m->gbit / kind->bits_per_symbol, kind->bits_per_symbol, kind->signal, m->pins, m->gbit,
              m->pins * m->gbit / 8);
 }
 
@@ -52,9 +50,7 @@ static bool starts(const char *text, const char *word) {
     return true;
 }
 
-static const char *skip(const char *p, const char *any) {
-    return p + strspn(p, any);
-}
+static const char *skip(const char *p, const char *any) { return p + strspn(p, any); }
 
 // A number of up to 9 digits with a fraction; 0 if there is none.
 static double number(const char **p) {
@@ -80,14 +76,11 @@ bool sl_memory_parse(sl_machine *out, sl_span text) {
     p = skip(p + strlen(kind->name), " -_");
     double rate = number(&p), count = 1, gb = 0;
     p = skip(p, " gGbBpPsSmMtT/");
-    if (*p == 'x' || *p == 'X')
-        p = skip(p + 1, " "), count = number(&p);
-    else if (kind->channel_pins == 0)
-        return false;
+    if (*p == 'x' || *p == 'X') p = skip(p + 1, " "), count = number(&p);
+    else if (kind->channel_pins == 0) return false;
     p = skip(p, " -bitchanels,");
     if (isdigit((unsigned char)*p)) gb = number(&p), p = skip(p, " gGbB");
-    double pins = kind->channel_pins ? count * kind->channel_pins : count,
-           gbit = rate > 200 ? rate / 1000 : rate;
+    double pins = kind->channel_pins ? count * kind->channel_pins : count, gbit = rate > 200 ? rate / 1000 : rate;
     if (*p || gbit <= 0 || pins < 1 || pins > 1e5 || pins != (uint32_t)pins) return false;
     out->kind = kind->of;
     out->memory = kind->name;
@@ -97,8 +90,8 @@ bool sl_memory_parse(sl_machine *out, sl_span text) {
     out->mem_bytes = gb * 1e9;
     out->link = kind->of == SL_MACHINE_GPU ? "PCIe 5.0 x16" : "NVMe 4.0";
     out->source = "worked out here";
-    snprintf(out->name, sizeof out->name, "%s %g %s x %u bit", kind->name, rate,
-             rate > 200 ? "MT/s" : "Gbit/s", out->pins);
+    snprintf(out->name, sizeof out->name, "%s %g %s x %u bit", kind->name, rate, rate > 200 ? "MT/s" : "Gbit/s",
+             out->pins);
     sl_memory_describe(out);
     return true;
 }

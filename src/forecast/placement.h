@@ -28,7 +28,6 @@ typedef struct sl_placement {
 
 enum { SL_MAX_PLACEMENTS = 8 };
 
-sl_status sl_placements(sl_placement out[SL_MAX_PLACEMENTS], size_t *n,
-                        const sl_placement_ask *ask);
+sl_status sl_placements(sl_placement out[SL_MAX_PLACEMENTS], size_t *n, const sl_placement_ask *ask);
 
 #endif

@@ -34,8 +34,7 @@ static double gmac_of(uint32_t features) {
 }
 
 sl_rate sl_rate_host(double measured_gb_s, int n_thread, uint32_t cpu_features) {
-    return (sl_rate){measured_gb_s, SHARE_MEASURED, gmac_of(cpu_features) * n_thread,
-                     n_thread > 1 ? BARRIER_US : 0};
+    return (sl_rate){measured_gb_s, SHARE_MEASURED, gmac_of(cpu_features) * n_thread, n_thread > 1 ? BARRIER_US : 0};
 }
 
 sl_rate sl_rate_machine(const sl_machine *m) {
@@ -43,9 +42,7 @@ sl_rate sl_rate_machine(const sl_machine *m) {
     return (sl_rate){m->gb_s, SHARE_PUBLISHED, m->tflops / 2 * 1000 * SHARE_TFLOPS, wait_us};
 }
 
-static double ms_of(double n_bytes, const sl_rate *r) {
-    return n_bytes / (r->gb_s * r->share * 1e9) * 1e3;
-}
+static double ms_of(double n_bytes, const sl_rate *r) { return n_bytes / (r->gb_s * r->share * 1e9) * 1e3; }
 
 static void finish(sl_prediction *p, const sl_rate *rate, double n_mac, double n_tok) {
     double memory_ms = p->weight_ms + p->kv_ms + p->state_ms;
@@ -59,14 +56,12 @@ static void finish(sl_prediction *p, const sl_rate *rate, double n_mac, double n
 sl_status sl_predict_token_bytes(double *out, const sl_load *load, uint32_t n_past) {
     sl_kv_sizes kv;
     *out = 0;
-    SL_TRY(sl_geometry_kv(&kv, load->geometry, load->type_kv,
-                          n_past < UINT32_MAX ? n_past + 1 : n_past));
+    SL_TRY(sl_geometry_kv(&kv, load->geometry, load->type_kv, n_past < UINT32_MAX ? n_past + 1 : n_past));
     *out = (double)load->traffic->token_bytes + (double)kv.read_bytes + 2 * (double)kv.state_bytes;
     return SL_OK;
 }
 
-sl_status sl_predict_decode(sl_prediction *out, const sl_load *load, const sl_rate *rate,
-                            uint32_t n_past) {
+sl_status sl_predict_decode(sl_prediction *out, const sl_load *load, const sl_rate *rate, uint32_t n_past) {
     const sl_traffic *t = load->traffic;
     uint32_t n_pos = n_past < UINT32_MAX ? n_past + 1 : n_past;
     sl_kv_sizes kv;
@@ -76,15 +71,13 @@ sl_status sl_predict_decode(sl_prediction *out, const sl_load *load, const sl_ra
     out->kv_ms = ms_of((double)kv.read_bytes, rate);
     out->state_ms = ms_of(2 * (double)kv.state_bytes, rate);
     out->wait_ms = load->n_barrier * rate->barrier_us * 1e-3;
-    double n_mac = (double)t->row_mac + (double)t->output_mac +
-                   sl_geometry_attention_macs(load->geometry, n_pos);
+    double n_mac = (double)t->row_mac + (double)t->output_mac + sl_geometry_attention_macs(load->geometry, n_pos);
     finish(out, rate, n_mac, 1);
     if (rate->gmac_s <= 0) out->is_floor = false; // one row never keeps such a processor busy
     return SL_OK;
 }
 
-sl_status sl_predict_prefill(sl_prediction *out, const sl_load *load, const sl_rate *rate,
-                             uint32_t n) {
+sl_status sl_predict_prefill(sl_prediction *out, const sl_load *load, const sl_rate *rate, uint32_t n) {
     const sl_traffic *t = load->traffic;
     uint32_t n_chunk = (n - 1) / CHUNK + 1, rows = SL_MIN(n, (uint32_t)CHUNK);
     sl_kv_sizes kv;
@@ -101,8 +94,7 @@ sl_status sl_predict_prefill(sl_prediction *out, const sl_load *load, const sl_r
     // A row sees half of the prompt on average; windows make it less, so this is a little more than
     // there is.
     double n_mac =
-        ((double)t->row_mac + sl_geometry_attention_macs(load->geometry, n / 2 + 1)) * n +
-        (double)t->output_mac;
+        ((double)t->row_mac + sl_geometry_attention_macs(load->geometry, n / 2 + 1)) * n + (double)t->output_mac;
     finish(out, rate, n_mac, n);
     return SL_OK;
 }

@@ -37,11 +37,9 @@ typedef struct sl_prediction {
 } sl_prediction;
 
 // One decoded token whose sequence holds n_past positions.
-sl_status sl_predict_decode(sl_prediction *out, const sl_load *load, const sl_rate *rate,
-                            uint32_t n_past);
+sl_status sl_predict_decode(sl_prediction *out, const sl_load *load, const sl_rate *rate, uint32_t n_past);
 // A prompt of n tokens into an empty sequence, up to its first token: total_ms is the TTFT.
-sl_status sl_predict_prefill(sl_prediction *out, const sl_load *load, const sl_rate *rate,
-                             uint32_t n);
+sl_status sl_predict_prefill(sl_prediction *out, const sl_load *load, const sl_rate *rate, uint32_t n);
 
 // Bytes that a decoded token moves: weights, caches at n_past, states read and written.
 sl_status sl_predict_token_bytes(double *out, const sl_load *load, uint32_t n_past);

@@ -9,11 +9,9 @@
 typedef enum role { WHOLE, TABLE, EXPERT, UNREAD } role;
 
 // Tables of which a token takes its own row.
-static const char *const tables[] = {"token_embd.weight", "per_layer_token_embd.weight",
-                                     "position_embd.weight"};
+static const char *const tables[] = {"token_embd.weight", "per_layer_token_embd.weight", "position_embd.weight"};
 // Constants that are folded into something else when a model is opened.
-static const char *const constants[] = {"rope_freqs.weight", "rope_factors_long.weight",
-                                        "rope_factors_short.weight"};
+static const char *const constants[] = {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"};
 
 static bool is_one_of(sl_span name, const char *const *names, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -39,18 +37,14 @@ static bool contains(sl_span name, const char *part) {
 }
 
 static role role_of(const sl_gguf_tensor *t, const sl_geometry *g, bool tied) {
-    if (is_past_layers(t->name, g->n_layer) || is_one_of(t->name, constants, SL_COUNT(constants)))
-        return UNREAD;
-    if (is_one_of(t->name, tables, SL_COUNT(tables)) && !(tied && sl_span_is(t->name, tables[0])))
-        return TABLE;
+    if (is_past_layers(t->name, g->n_layer) || is_one_of(t->name, constants, SL_COUNT(constants))) return UNREAD;
+    if (is_one_of(t->name, tables, SL_COUNT(tables)) && !(tied && sl_span_is(t->name, tables[0]))) return TABLE;
     // All experts of a layer are one tensor, the last dimension counts them.
     bool stacked = g->n_expert > 1 && t->dim[t->n_dims - 1] == g->n_expert;
     return stacked && contains(t->name, "_exps.") ? EXPERT : WHOLE;
 }
 
-static sl_status too_many(void) {
-    return SL_FAIL(SL_BAD_FILE, "the tensors have more elements than can be counted");
-}
+static sl_status too_many(void) { return SL_FAIL(SL_BAD_FILE, "the tensors have more elements than can be counted"); }
 
 static uint64_t n_elem(const sl_gguf_tensor *t) {
     uint64_t n = 1;
@@ -100,8 +94,7 @@ sl_status sl_traffic_read(sl_traffic *out, const sl_gguf *gguf, const sl_geometr
     sl_traffic s = {0};
     *out = s;
     bool tied = !sl_gguf_tensor_find(gguf, "output.weight");
-    for (size_t i = 0; i < sl_gguf_n_tensors(gguf); i++)
-        SL_TRY(add(&s, sl_gguf_tensor_at(gguf, i), geometry, tied));
+    for (size_t i = 0; i < sl_gguf_n_tensors(gguf); i++) SL_TRY(add(&s, sl_gguf_tensor_at(gguf, i), geometry, tied));
     find_main_type(&s, gguf);
     *out = s;
     return SL_OK;

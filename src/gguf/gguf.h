@@ -56,8 +56,7 @@ typedef struct sl_gguf_options {
 // Errors name the path.
 sl_status sl_gguf_open(sl_gguf **out, const char *path, const sl_gguf_options *options);
 // Parses bytes that the caller keeps alive (tests, fuzzing). Split files are refused here.
-sl_status sl_gguf_parse(sl_gguf **out, const uint8_t *data, size_t n_bytes,
-                        const sl_gguf_options *options);
+sl_status sl_gguf_parse(sl_gguf **out, const uint8_t *data, size_t n_bytes, const sl_gguf_options *options);
 void sl_gguf_close(sl_gguf *gguf); // NULL is fine
 
 uint32_t sl_gguf_version(const sl_gguf *gguf);
@@ -76,8 +75,7 @@ const sl_gguf_tensor *sl_gguf_tensor_find(const sl_gguf *gguf, const char *name)
 
 // Typed reads of a value. They convert between integer kinds (checked: SL_BAD_FILE names the key,
 // what it holds and what is allowed), and between f32 and f64. `i` is the element (0 for a scalar).
-sl_status sl_gguf_read_int(const sl_gguf_kv *kv, uint64_t i, int64_t *out, int64_t min,
-                           int64_t max);
+sl_status sl_gguf_read_int(const sl_gguf_kv *kv, uint64_t i, int64_t *out, int64_t min, int64_t max);
 // From any float or integer kind.
 sl_status sl_gguf_read_float(const sl_gguf_kv *kv, uint64_t i, double *out);
 sl_status sl_gguf_read_bool(const sl_gguf_kv *kv, uint64_t i, bool *out);
@@ -88,11 +86,10 @@ sl_status sl_gguf_read_texts(const sl_gguf_kv *kv, sl_span *out);
 
 // Tells the OS that the data will be read soon, and touches it; progress may be NULL (n of total
 // bytes; non-zero stops).
-sl_status sl_gguf_prefault(const sl_gguf *gguf,
-                           int (*progress)(void *user, uint64_t n, uint64_t total), void *user);
+sl_status sl_gguf_prefault(const sl_gguf *gguf, int (*progress)(void *user, uint64_t n, uint64_t total), void *user);
 
-// The same for one tensor, and for all that is before the tensors' data; and the opposite, for a tensor of which somebody
-// has a copy. Nothing for parsed bytes.
+// The same for one tensor, and for all that is before the tensors' data; and the opposite, for a tensor of which
+// somebody has a copy. Nothing for parsed bytes.
 void sl_gguf_tensor_prefault(const sl_gguf *gguf, const sl_gguf_tensor *tensor);
 void sl_gguf_tensor_release(const sl_gguf *gguf, const sl_gguf_tensor *tensor);
 void sl_gguf_header_prefault(const sl_gguf *gguf);
@@ -110,18 +107,14 @@ sl_status sl_gguf_writer_set_u32(sl_gguf_writer *writer, const char *key, uint32
 sl_status sl_gguf_writer_set_f32(sl_gguf_writer *writer, const char *key, float value);
 sl_status sl_gguf_writer_set_bool(sl_gguf_writer *writer, const char *key, bool value);
 sl_status sl_gguf_writer_set_text(sl_gguf_writer *writer, const char *key, sl_span value);
-sl_status sl_gguf_writer_set_texts(sl_gguf_writer *writer, const char *key, const sl_span *values,
-                                   size_t n);
-sl_status sl_gguf_writer_set_i32s(sl_gguf_writer *writer, const char *key, const int32_t *values,
-                                  size_t n);
-sl_status sl_gguf_writer_set_f32s(sl_gguf_writer *writer, const char *key, const float *values,
-                                  size_t n);
+sl_status sl_gguf_writer_set_texts(sl_gguf_writer *writer, const char *key, const sl_span *values, size_t n);
+sl_status sl_gguf_writer_set_i32s(sl_gguf_writer *writer, const char *key, const int32_t *values, size_t n);
+sl_status sl_gguf_writer_set_f32s(sl_gguf_writer *writer, const char *key, const float *values, size_t n);
 // Declares a tensor; its bytes are asked for while writing, in the order of the declarations.
-sl_status sl_gguf_writer_add_tensor(sl_gguf_writer *writer, const char *name, sl_type type,
-                                    const uint64_t *dim, uint32_t n_dims);
+sl_status sl_gguf_writer_add_tensor(sl_gguf_writer *writer, const char *name, sl_type type, const uint64_t *dim,
+                                    uint32_t n_dims);
 // Gives bytes [off, off + n_bytes) of tensor i.
 typedef sl_status sl_gguf_fill(void *user, size_t i, uint64_t off, void *out, size_t n_bytes);
-sl_status sl_gguf_writer_write(sl_gguf_writer *writer, const char *path, sl_gguf_fill *fill,
-                               void *user);
+sl_status sl_gguf_writer_write(sl_gguf_writer *writer, const char *path, sl_gguf_fill *fill, void *user);
 
 #endif

@@ -21,8 +21,7 @@ typedef struct split_info {
 } split_info;
 
 static sl_status read_split(split_info *out, const sl_gguf_part *part) {
-    const sl_gguf_kv *count = sl_gguf_part_find(part, "split.count"),
-                     *no = sl_gguf_part_find(part, "split.no"),
+    const sl_gguf_kv *count = sl_gguf_part_find(part, "split.count"), *no = sl_gguf_part_find(part, "split.no"),
                      *n_tensors = sl_gguf_part_find(part, "split.tensors.count");
     *out = (split_info){0, 0, -1};
     if (!count) return SL_OK;
@@ -56,8 +55,7 @@ static sl_status check_sibling(const split_info *first, const split_info *info, 
 static sl_status adopt_tensors(sl_gguf *gguf, const sl_gguf_part *part, uint32_t no) {
     sl_gguf_part *whole = &gguf->whole;
     size_t n = whole->n_tensors + part->n_tensors;
-    SL_TRY(sl_realloc(&whole->tensors, whole->n_tensors, n, sizeof *whole->tensors,
-                      "tensors of a split set"));
+    SL_TRY(sl_realloc(&whole->tensors, whole->n_tensors, n, sizeof *whole->tensors, "tensors of a split set"));
     for (size_t i = 0; i < part->n_tensors; i++) {
         sl_gguf_tensor *t = &whole->tensors[whole->n_tensors + i];
         *t = part->tensors[i];
@@ -95,32 +93,27 @@ static sl_status open_siblings(sl_gguf *gguf, const split_info *first, bool allo
                        gguf->path, (long long)first->count, (long long)first->count);
     size_t n_prefix = (size_t)(suffix - gguf->path);
     sl_status status;
-    SL_TRY_OUT(sl_realloc(&gguf->maps, 1, (size_t)first->count, sizeof *gguf->maps,
-                          "mappings of a split set"));
+    SL_TRY_OUT(sl_realloc(&gguf->maps, 1, (size_t)first->count, sizeof *gguf->maps, "mappings of a split set"));
     SL_TRY_OUT(sl_alloc(&path, n_path, 1, "path of a split file"));
     for (uint32_t no = 1; no < first->count; no++) {
         memcpy(path, gguf->path, n_prefix);
-        snprintf(path + n_prefix, n_path - n_prefix, "-%05u-of-%05lld.gguf", no + 1,
-                 (long long)first->count);
+        snprintf(path + n_prefix, n_path - n_prefix, "-%05u-of-%05lld.gguf", no + 1, (long long)first->count);
         SL_TRY_OUT(open_sibling(gguf, path, first, no, allow_no_data));
     }
     SL_TRY_OUT(sl_gguf_part_index_tensors(&gguf->whole));
     if (first->n_tensors >= 0 && (uint64_t)first->n_tensors != gguf->whole.n_tensors)
-        status =
-            SL_FAIL(SL_BAD_FILE, "%s: the set should have %lld tensors, but its files have %zu",
-                    gguf->path, (long long)first->n_tensors, gguf->whole.n_tensors);
+        status = SL_FAIL(SL_BAD_FILE, "%s: the set should have %lld tensors, but its files have %zu", gguf->path,
+                         (long long)first->n_tensors, gguf->whole.n_tensors);
 out:
     sl_free(path);
     return status;
 }
 
 static sl_status open_first(sl_gguf *gguf, split_info *split, bool allow_no_data) {
-    SL_TRY(
-        sl_gguf_part_parse(&gguf->whole, gguf->maps[0].data, gguf->maps[0].n_bytes, allow_no_data));
+    SL_TRY(sl_gguf_part_parse(&gguf->whole, gguf->maps[0].data, gguf->maps[0].n_bytes, allow_no_data));
     SL_TRY(read_split(split, &gguf->whole));
     if (split->no != 0)
-        return SL_FAIL(SL_BAD_ARG,
-                       "this is part %lld of %lld; open part 1 (...-00001-of-%05lld.gguf)",
+        return SL_FAIL(SL_BAD_ARG, "this is part %lld of %lld; open part 1 (...-00001-of-%05lld.gguf)",
                        (long long)split->no + 1, (long long)split->count, (long long)split->count);
     return SL_OK;
 }
@@ -137,8 +130,7 @@ static sl_status open_all(sl_gguf *gguf, const char *path, bool allow_no_data) {
     return split.count ? open_siblings(gguf, &split, allow_no_data) : SL_OK;
 }
 
-static sl_status parse_borrowed(sl_gguf *gguf, const uint8_t *data, size_t n_bytes,
-                                bool allow_no_data) {
+static sl_status parse_borrowed(sl_gguf *gguf, const uint8_t *data, size_t n_bytes, bool allow_no_data) {
     split_info split;
     SL_TRY(sl_alloc(&gguf->path, 1, 1, "path"));
     SL_TRY(sl_alloc(&gguf->maps, 1, sizeof *gguf->maps, "mapping"));
@@ -159,23 +151,18 @@ sl_status sl_gguf_open(sl_gguf **out, const char *path, const sl_gguf_options *o
     if (!path) return SL_FAIL(SL_BAD_ARG, "no path was given");
     SL_TRY(sl_alloc(&gguf, 1, sizeof *gguf, "gguf reader"));
     sl_status status = open_all(gguf, path, options && options->allow_no_data);
-    if (status == SL_OK)
-        *out = gguf;
-    else
-        sl_gguf_close(gguf);
+    if (status == SL_OK) *out = gguf;
+    else sl_gguf_close(gguf);
     return status;
 }
 
-sl_status sl_gguf_parse(sl_gguf **out, const uint8_t *data, size_t n_bytes,
-                        const sl_gguf_options *options) {
+sl_status sl_gguf_parse(sl_gguf **out, const uint8_t *data, size_t n_bytes, const sl_gguf_options *options) {
     sl_gguf *gguf;
     *out = NULL;
     SL_TRY(sl_alloc(&gguf, 1, sizeof *gguf, "gguf reader"));
     sl_status status = parse_borrowed(gguf, data, n_bytes, options && options->allow_no_data);
-    if (status == SL_OK)
-        *out = gguf;
-    else
-        sl_gguf_close(gguf);
+    if (status == SL_OK) *out = gguf;
+    else sl_gguf_close(gguf);
     return status;
 }
 
@@ -206,9 +193,7 @@ const sl_gguf_kv *sl_gguf_kv_at(const sl_gguf *gguf, size_t i) {
     return &gguf->whole.kvs[i];
 }
 
-const sl_gguf_kv *sl_gguf_find(const sl_gguf *gguf, const char *key) {
-    return sl_gguf_part_find(&gguf->whole, key);
-}
+const sl_gguf_kv *sl_gguf_find(const sl_gguf *gguf, const char *key) { return sl_gguf_part_find(&gguf->whole, key); }
 
 size_t sl_gguf_n_tensors(const sl_gguf *gguf) { return gguf->whole.n_tensors; }
 
@@ -222,8 +207,7 @@ const sl_gguf_tensor *sl_gguf_tensor_find(const sl_gguf *gguf, const char *name)
     return found ? &gguf->whole.tensors[found->i] : NULL;
 }
 
-sl_status sl_gguf_prefault(const sl_gguf *gguf,
-                           int (*progress)(void *user, uint64_t n, uint64_t total), void *user) {
+sl_status sl_gguf_prefault(const sl_gguf *gguf, int (*progress)(void *user, uint64_t n, uint64_t total), void *user) {
     enum { STEP_BYTES = 16 << 20 };
     uint64_t n_done = 0, total = sl_gguf_file_bytes(gguf);
     for (uint32_t file = 0; file < gguf->n_files; file++) {
@@ -233,8 +217,7 @@ sl_status sl_gguf_prefault(const sl_gguf *gguf,
             size_t n = SL_MIN(map->n_bytes - off, (size_t)STEP_BYTES);
             if (!gguf->borrowed) sl_map_prefault(map, off, n);
             n_done += n;
-            if (progress && progress(user, n_done, total))
-                return SL_FAIL(SL_CANCELLED, "loading was stopped");
+            if (progress && progress(user, n_done, total)) return SL_FAIL(SL_CANCELLED, "loading was stopped");
         }
     }
     return SL_OK;

@@ -30,8 +30,7 @@ typedef struct sl_gguf_part {
     sl_name_index kv_index, tensor_index;
 } sl_gguf_part; // zero-initialised is empty
 
-sl_status sl_gguf_part_parse(sl_gguf_part *out, const uint8_t *data, size_t n_bytes,
-                             bool allow_no_data);
+sl_status sl_gguf_part_parse(sl_gguf_part *out, const uint8_t *data, size_t n_bytes, bool allow_no_data);
 void sl_gguf_part_deinit(sl_gguf_part *part);
 const sl_gguf_kv *sl_gguf_part_find(const sl_gguf_part *part, const char *key);
 // Builds tensor_index anew; duplicates are refused.
@@ -41,8 +40,7 @@ sl_status sl_gguf_part_index_tensors(sl_gguf_part *part);
 size_t sl_gguf_kind_bytes(sl_gguf_kind kind);
 
 // Checks type and shape (1..4 dims, none 0, whole blocks, no overflow) and gives the tensor's size.
-sl_status sl_gguf_shape_bytes(uint64_t *out, uint32_t type_id, const uint64_t *dim,
-                              uint32_t n_dims);
+sl_status sl_gguf_shape_bytes(uint64_t *out, uint32_t type_id, const uint64_t *dim, uint32_t n_dims);
 sl_status sl_gguf_check_alignment(uint64_t alignment);
 
 // A name from a file, fit to be shown: cut, and with `?` for what is not printable ASCII.

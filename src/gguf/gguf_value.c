@@ -9,8 +9,7 @@
 
 static sl_status wrong_kind(const sl_gguf_kv *kv, const char *wanted) {
     return SL_FAIL(SL_BAD_FILE, "the key '%s' holds %s%s, not %s", sl_gguf_show(kv->key).text,
-                   kv->kind == SL_GGUF_ARRAY ? "an array of " : "",
-                   sl_gguf_kind_name(kv->elem_kind), wanted);
+                   kv->kind == SL_GGUF_ARRAY ? "an array of " : "", sl_gguf_kind_name(kv->elem_kind), wanted);
 }
 
 // The bytes of element i of a fixed-size kind.
@@ -19,8 +18,7 @@ static sl_status element(const sl_gguf_kv *kv, uint64_t i, const uint8_t **out) 
     if (!kv) return SL_FAIL(SL_BAD_ARG, "no key was given");
     if (i >= kv->n)
         return SL_FAIL(SL_BAD_FILE, "the key '%s' has %llu elements; element %llu is missing",
-                       sl_gguf_show(kv->key).text, (unsigned long long)kv->n,
-                       (unsigned long long)i);
+                       sl_gguf_show(kv->key).text, (unsigned long long)kv->n, (unsigned long long)i);
     *out = kv->data + i * sl_gguf_kind_bytes(kv->elem_kind);
     return SL_OK;
 }
@@ -42,12 +40,9 @@ static bool load_int(int64_t *out, sl_gguf_kind kind, const uint8_t *p) {
     }
 }
 
-static bool is_int(sl_gguf_kind kind) {
-    return kind <= SL_GGUF_I32 || kind == SL_GGUF_U64 || kind == SL_GGUF_I64;
-}
+static bool is_int(sl_gguf_kind kind) { return kind <= SL_GGUF_I32 || kind == SL_GGUF_U64 || kind == SL_GGUF_I64; }
 
-sl_status sl_gguf_read_int(const sl_gguf_kv *kv, uint64_t i, int64_t *out, int64_t min,
-                           int64_t max) {
+sl_status sl_gguf_read_int(const sl_gguf_kv *kv, uint64_t i, int64_t *out, int64_t min, int64_t max) {
     const uint8_t *p;
     int64_t value;
     *out = 0;
@@ -55,13 +50,11 @@ sl_status sl_gguf_read_int(const sl_gguf_kv *kv, uint64_t i, int64_t *out, int64
     if (!is_int(kv->elem_kind)) return wrong_kind(kv, "an integer");
     bool fits = load_int(&value, kv->elem_kind, p);
     if (!fits)
-        return SL_FAIL(SL_BAD_FILE, "the key '%s' holds %llu; %lld to %lld are allowed",
-                       sl_gguf_show(kv->key).text, (unsigned long long)value, (long long)min,
-                       (long long)max);
+        return SL_FAIL(SL_BAD_FILE, "the key '%s' holds %llu; %lld to %lld are allowed", sl_gguf_show(kv->key).text,
+                       (unsigned long long)value, (long long)min, (long long)max);
     if (value < min || value > max)
-        return SL_FAIL(SL_BAD_FILE, "the key '%s' holds %lld; %lld to %lld are allowed",
-                       sl_gguf_show(kv->key).text, (long long)value, (long long)min,
-                       (long long)max);
+        return SL_FAIL(SL_BAD_FILE, "the key '%s' holds %lld; %lld to %lld are allowed", sl_gguf_show(kv->key).text,
+                       (long long)value, (long long)min, (long long)max);
     *out = value;
     return SL_OK;
 }
@@ -73,8 +66,7 @@ sl_status sl_gguf_read_float(const sl_gguf_kv *kv, uint64_t i, double *out) {
     *out = 0;
     SL_TRY(element(kv, i, &p));
     if (kv->elem_kind == SL_GGUF_F64) return memcpy(out, p, sizeof *out), SL_OK;
-    if (kv->elem_kind == SL_GGUF_F32)
-        return memcpy(&single, p, sizeof single), *out = (double)single, SL_OK;
+    if (kv->elem_kind == SL_GGUF_F32) return memcpy(&single, p, sizeof single), *out = (double)single, SL_OK;
     if (!is_int(kv->elem_kind)) return wrong_kind(kv, "a number");
     *out = load_int(&value, kv->elem_kind, p) ? (double)value : (double)(uint64_t)value;
     return SL_OK;
@@ -85,9 +77,7 @@ sl_status sl_gguf_read_bool(const sl_gguf_kv *kv, uint64_t i, bool *out) {
     *out = false;
     SL_TRY(element(kv, i, &p));
     if (kv->elem_kind != SL_GGUF_BOOL) return wrong_kind(kv, "a bool");
-    if (*p > 1)
-        return SL_FAIL(SL_BAD_FILE, "the key '%s' holds the bool %u", sl_gguf_show(kv->key).text,
-                       *p);
+    if (*p > 1) return SL_FAIL(SL_BAD_FILE, "the key '%s' holds the bool %u", sl_gguf_show(kv->key).text, *p);
     *out = *p != 0;
     return SL_OK;
 }
@@ -112,8 +102,7 @@ sl_status sl_gguf_read_text(const sl_gguf_kv *kv, sl_span *out) {
 
 sl_status sl_gguf_read_texts(const sl_gguf_kv *kv, sl_span *out) {
     if (!kv) return SL_FAIL(SL_BAD_ARG, "no key was given");
-    if (kv->kind != SL_GGUF_ARRAY || kv->elem_kind != SL_GGUF_STRING)
-        return wrong_kind(kv, "an array of strings");
+    if (kv->kind != SL_GGUF_ARRAY || kv->elem_kind != SL_GGUF_STRING) return wrong_kind(kv, "an array of strings");
     const uint8_t *p = kv->data;
     for (uint64_t i = 0; i < kv->n; i++) out[i] = text_at(&p);
     return SL_OK;

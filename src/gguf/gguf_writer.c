@@ -21,9 +21,7 @@ struct sl_gguf_writer {
     size_t n_tensors, cap_tensors;
 };
 
-sl_status sl_gguf_writer_create(sl_gguf_writer **out) {
-    return sl_alloc(out, 1, sizeof **out, "gguf writer");
-}
+sl_status sl_gguf_writer_create(sl_gguf_writer **out) { return sl_alloc(out, 1, sizeof **out, "gguf writer"); }
 
 void sl_gguf_writer_destroy(sl_gguf_writer *writer) {
     if (!writer) return;
@@ -37,14 +35,12 @@ void sl_gguf_writer_destroy(sl_gguf_writer *writer) {
 
 static sl_status check_name(sl_span name, size_t max_bytes, const char *what) {
     if (name.n_bytes == 0 || name.n_bytes > max_bytes || memchr(name.data, 0, name.n_bytes))
-        return SL_FAIL(SL_BAD_ARG, "the %s '%s' is empty, too long or has a zero byte", what,
-                       sl_gguf_show(name).text);
+        return SL_FAIL(SL_BAD_ARG, "the %s '%s' is empty, too long or has a zero byte", what, sl_gguf_show(name).text);
     return SL_OK;
 }
 
 // Adds the value with room for its n_bytes, which the caller fills through *out.
-static sl_status add_kv(sl_gguf_writer *writer, const sl_gguf_kv *like, size_t n_bytes,
-                        uint8_t **out) {
+static sl_status add_kv(sl_gguf_writer *writer, const sl_gguf_kv *like, size_t n_bytes, uint8_t **out) {
     char *key;
     *out = NULL;
     SL_TRY(check_name(like->key, SL_GGUF_MAX_KEY_BYTES, "key"));
@@ -63,26 +59,24 @@ static sl_status add_kv(sl_gguf_writer *writer, const sl_gguf_kv *like, size_t n
     return SL_OK;
 }
 
-static sl_status set_plain(sl_gguf_writer *writer, const char *key, sl_gguf_kind kind,
-                           sl_gguf_kind elem_kind, const void *values, uint64_t n) {
+static sl_status set_plain(sl_gguf_writer *writer, const char *key, sl_gguf_kind kind, sl_gguf_kind elem_kind,
+                           const void *values, uint64_t n) {
     sl_gguf_kv kv = {.key = sl_span_of(key), .kind = kind, .elem_kind = elem_kind, .n = n};
     uint64_t n_bytes;
     uint8_t *data;
-    if (!sl_size_mul(&n_bytes, n, sl_gguf_kind_bytes(elem_kind)))
-        return SL_FAIL(SL_BAD_ARG, "the array is too long");
+    if (!sl_size_mul(&n_bytes, n, sl_gguf_kind_bytes(elem_kind))) return SL_FAIL(SL_BAD_ARG, "the array is too long");
     SL_TRY(add_kv(writer, &kv, n_bytes, &data));
     if (n_bytes) memcpy(data, values, n_bytes);
     return SL_OK;
 }
 
-static sl_status set_strings(sl_gguf_writer *writer, const char *key, sl_gguf_kind kind,
-                             const sl_span *values, size_t n) {
+static sl_status set_strings(sl_gguf_writer *writer, const char *key, sl_gguf_kind kind, const sl_span *values,
+                             size_t n) {
     sl_gguf_kv kv = {.key = sl_span_of(key), .kind = kind, .elem_kind = SL_GGUF_STRING, .n = n};
     uint64_t n_bytes = 0;
     uint8_t *p;
     for (size_t i = 0; i < n; i++)
-        if (!sl_size_add(&n_bytes, n_bytes, sizeof(uint64_t)) ||
-            !sl_size_add(&n_bytes, n_bytes, values[i].n_bytes))
+        if (!sl_size_add(&n_bytes, n_bytes, sizeof(uint64_t)) || !sl_size_add(&n_bytes, n_bytes, values[i].n_bytes))
             return SL_FAIL(SL_BAD_ARG, "the strings are too long");
     SL_TRY(add_kv(writer, &kv, n_bytes, &p));
     for (size_t i = 0; i < n; i++) {
@@ -119,25 +113,22 @@ sl_status sl_gguf_writer_set_text(sl_gguf_writer *writer, const char *key, sl_sp
     return set_strings(writer, key, SL_GGUF_STRING, &value, 1);
 }
 
-sl_status sl_gguf_writer_set_texts(sl_gguf_writer *writer, const char *key, const sl_span *values,
-                                   size_t n) {
+sl_status sl_gguf_writer_set_texts(sl_gguf_writer *writer, const char *key, const sl_span *values, size_t n) {
     return set_strings(writer, key, SL_GGUF_ARRAY, values, n);
 }
 
-sl_status sl_gguf_writer_set_i32s(sl_gguf_writer *writer, const char *key, const int32_t *values,
-                                  size_t n) {
+sl_status sl_gguf_writer_set_i32s(sl_gguf_writer *writer, const char *key, const int32_t *values, size_t n) {
     return set_plain(writer, key, SL_GGUF_ARRAY, SL_GGUF_I32, values, n);
 }
 
-sl_status sl_gguf_writer_set_f32s(sl_gguf_writer *writer, const char *key, const float *values,
-                                  size_t n) {
+sl_status sl_gguf_writer_set_f32s(sl_gguf_writer *writer, const char *key, const float *values, size_t n) {
     return set_plain(writer, key, SL_GGUF_ARRAY, SL_GGUF_F32, values, n);
 }
 
 // ---- tensors ------------------------------------------------------------------------------------
 
-sl_status sl_gguf_writer_add_tensor(sl_gguf_writer *writer, const char *name, sl_type type,
-                                    const uint64_t *dim, uint32_t n_dims) {
+sl_status sl_gguf_writer_add_tensor(sl_gguf_writer *writer, const char *name, sl_type type, const uint64_t *dim,
+                                    uint32_t n_dims) {
     uint64_t n_bytes;
     char *copy;
     SL_TRY(check_name(sl_span_of(name), SL_GGUF_MAX_NAME_BYTES, "tensor name"));
@@ -145,16 +136,13 @@ sl_status sl_gguf_writer_add_tensor(sl_gguf_writer *writer, const char *name, sl
     if (status != SL_OK) return sl_fail_prefix(status, "tensor '%s'", name);
     if (writer->n_tensors == writer->cap_tensors) {
         size_t cap = writer->cap_tensors * 2 + 64;
-        SL_TRY(sl_realloc(&writer->tensors, writer->cap_tensors, cap, sizeof *writer->tensors,
-                          "tensors to write"));
+        SL_TRY(sl_realloc(&writer->tensors, writer->cap_tensors, cap, sizeof *writer->tensors, "tensors to write"));
         writer->cap_tensors = cap;
     }
     SL_TRY(sl_arena_text(&writer->arena, &copy, sl_span_of(name)));
     sl_gguf_tensor *t = &writer->tensors[writer->n_tensors++];
-    *t = (sl_gguf_tensor){.name = sl_span_make(copy, strlen(copy)),
-                          .type_id = type,
-                          .n_dims = n_dims,
-                          .n_bytes = n_bytes};
+    *t = (sl_gguf_tensor){
+        .name = sl_span_make(copy, strlen(copy)), .type_id = type, .n_dims = n_dims, .n_bytes = n_bytes};
     for (uint32_t i = 0; i < SL_GGUF_MAX_DIMS; i++) t->dim[i] = i < n_dims ? dim[i] : 1;
     return SL_OK;
 }
@@ -170,10 +158,8 @@ static sl_status drop_replaced(sl_gguf_writer *writer) {
     if (status != SL_OK) return sl_free(dead), status;
     for (size_t i = 0; i < writer->n_kv; i++) sl_name_index_put(&index, i, writer->kvs[i].key);
     sl_name_index_sort(&index);
-    for (size_t i = 1; i < index.n;
-         i++) // neighbours of the same name stand in the order of their positions
-        if (sl_span_equal(index.names[i - 1].text, index.names[i].text))
-            dead[index.names[i - 1].i] = true;
+    for (size_t i = 1; i < index.n; i++) // neighbours of the same name stand in the order of their positions
+        if (sl_span_equal(index.names[i - 1].text, index.names[i].text)) dead[index.names[i - 1].i] = true;
     size_t n = 0;
     for (size_t i = 0; i < writer->n_kv; i++)
         if (!dead[i]) writer->kvs[n++] = writer->kvs[i];
@@ -194,8 +180,7 @@ static sl_status find_alignment(const sl_gguf_writer *writer, uint64_t *out) {
     *out = SL_GGUF_DEFAULT_ALIGNMENT;
     for (size_t i = 0; i < writer->n_kv; i++) {
         if (!sl_span_is(writer->kvs[i].key, "general.alignment")) continue;
-        if (writer->kvs[i].kind != SL_GGUF_U32)
-            return SL_FAIL(SL_BAD_ARG, "general.alignment must be a u32");
+        if (writer->kvs[i].kind != SL_GGUF_U32) return SL_FAIL(SL_BAD_ARG, "general.alignment must be a u32");
         uint32_t alignment;
         memcpy(&alignment, writer->kvs[i].data, sizeof alignment);
         SL_TRY(sl_gguf_check_alignment(alignment));
@@ -210,9 +195,7 @@ static void put(FILE *file, const void *data, size_t n_bytes) {
 }
 static void put_u32(FILE *file, uint32_t value) { put(file, &value, sizeof value); }
 static void put_u64(FILE *file, uint64_t value) { put(file, &value, sizeof value); }
-static void put_text(FILE *file, sl_span text) {
-    put_u64(file, text.n_bytes), put(file, text.data, text.n_bytes);
-}
+static void put_text(FILE *file, sl_span text) { put_u64(file, text.n_bytes), put(file, text.data, text.n_bytes); }
 
 static void put_padding(FILE *file, uint64_t n_written, uint64_t alignment) {
     for (uint64_t n = n_written; n % alignment != 0; n++) putc(0, file);
@@ -246,8 +229,8 @@ static void put_header(const sl_gguf_writer *writer, FILE *file, uint64_t alignm
     put_padding(file, n_bytes, alignment);
 }
 
-static sl_status put_data(const sl_gguf_writer *writer, FILE *file, uint64_t alignment,
-                          sl_gguf_fill *fill, void *user) {
+static sl_status put_data(const sl_gguf_writer *writer, FILE *file, uint64_t alignment, sl_gguf_fill *fill,
+                          void *user) {
     uint8_t *copy;
     sl_status status = SL_OK;
     SL_TRY(sl_alloc(&copy, COPY_BYTES, 1, "copy buffer"));
@@ -269,8 +252,7 @@ out:
     return status;
 }
 
-sl_status sl_gguf_writer_write(sl_gguf_writer *writer, const char *path, sl_gguf_fill *fill,
-                               void *user) {
+sl_status sl_gguf_writer_write(sl_gguf_writer *writer, const char *path, sl_gguf_fill *fill, void *user) {
     sl_atomic_file file;
     uint64_t alignment, n_total = 0;
     SL_TRY(drop_replaced(writer));

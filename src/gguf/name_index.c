@@ -44,10 +44,8 @@ const sl_name *sl_name_index_find(const sl_name_index *index, sl_span text) {
     size_t low = 0, high = index->n;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (compare(&index->names[mid], &wanted) < 0)
-            low = mid + 1;
-        else
-            high = mid;
+        if (compare(&index->names[mid], &wanted) < 0) low = mid + 1;
+        else high = mid;
     }
     return low < index->n && compare(&index->names[low], &wanted) == 0 ? &index->names[low] : NULL;
 }

@@ -13,8 +13,7 @@ sl_status sl_kv_init(sl_kv *kv, int32_t blk_len, int32_t n_blk, int32_t n_seq, i
     kv->blk_len = blk_len, kv->n_blk = n_blk, kv->n_seq = n_seq, kv->n_ctx = n_ctx;
     kv->n_blk_seq = (n_ctx - 1) / blk_len + 1;
     sl_status status;
-    SL_TRY_OUT(sl_alloc(&kv->table, (size_t)n_seq, (size_t)kv->n_blk_seq * sizeof *kv->table,
-                        "KV block table"));
+    SL_TRY_OUT(sl_alloc(&kv->table, (size_t)n_seq, (size_t)kv->n_blk_seq * sizeof *kv->table, "KV block table"));
     SL_TRY_OUT(sl_alloc(&kv->length, (size_t)n_seq, sizeof *kv->length, "sequence lengths"));
     SL_TRY_OUT(sl_alloc(&kv->n_ref, (size_t)n_blk, sizeof *kv->n_ref, "KV reference counts"));
     SL_TRY_OUT(sl_alloc(&kv->free_stack, (size_t)n_blk, sizeof *kv->free_stack, "KV free list"));
@@ -34,13 +33,9 @@ void sl_kv_deinit(sl_kv *kv) {
     *kv = (sl_kv){0};
 }
 
-static int32_t *table_of(const sl_kv *kv, int32_t seq) {
-    return kv->table + (size_t)seq * (size_t)kv->n_blk_seq;
-}
+static int32_t *table_of(const sl_kv *kv, int32_t seq) { return kv->table + (size_t)seq * (size_t)kv->n_blk_seq; }
 
-static int32_t blocks_of(const sl_kv *kv, int32_t n_pos) {
-    return n_pos ? (n_pos - 1) / kv->blk_len + 1 : 0;
-}
+static int32_t blocks_of(const sl_kv *kv, int32_t n_pos) { return n_pos ? (n_pos - 1) / kv->blk_len + 1 : 0; }
 
 // The block that holds the sequence's last position and has room for more; -1 if the next position
 // begins a new one.
@@ -77,16 +72,13 @@ sl_status sl_kv_can_extend(const sl_kv *kv, const int32_t *n_more) {
         if (n_more[seq] == 0) continue;
         int32_t n = kv->length[seq];
         if (n_more[seq] < 0 || n_more[seq] > kv->n_ctx - n)
-            return SL_FAIL(
-                SL_FULL,
-                "the context is full: sequence %d holds %d of %d positions, and %d more do not fit",
-                seq, n, kv->n_ctx, n_more[seq]);
+            return SL_FAIL(SL_FULL, "the context is full: sequence %d holds %d of %d positions, and %d more do not fit",
+                           seq, n, kv->n_ctx, n_more[seq]);
         n_need += blocks_of(kv, n + n_more[seq]) - blocks_of(kv, n) + needs_copy(kv, n_more, seq);
     }
     if (n_need > kv->n_free)
-        return SL_FAIL(
-            SL_FULL, "the KV pool is full: %lld blocks of %d positions are needed and %d are free",
-            (long long)n_need, kv->blk_len, kv->n_free);
+        return SL_FAIL(SL_FULL, "the KV pool is full: %lld blocks of %d positions are needed and %d are free",
+                       (long long)n_need, kv->blk_len, kv->n_free);
     return SL_OK;
 }
 
@@ -94,8 +86,7 @@ sl_status sl_kv_extend(sl_kv *kv, int32_t seq, int32_t n_more, sl_kv_copy *copy)
     *copy = (sl_kv_copy){-1, -1};
     if (seq < 0 || seq >= kv->n_seq) return SL_FAIL(SL_BAD_ARG, "there is no sequence %d", seq);
     int32_t n = kv->length[seq], *table = table_of(kv, seq), blk = open_block(kv, seq);
-    if (n_more < 0 || n_more > kv->n_ctx - n)
-        return SL_FAIL(SL_FULL, "the context of sequence %d is full", seq);
+    if (n_more < 0 || n_more > kv->n_ctx - n) return SL_FAIL(SL_FULL, "the context of sequence %d is full", seq);
     if (n_more == 0) return SL_OK;
     bool copies = blk >= 0 && kv->n_ref[blk] > 1;
     if (blocks_of(kv, n + n_more) - blocks_of(kv, n) + copies > kv->n_free)
@@ -105,8 +96,7 @@ sl_status sl_kv_extend(sl_kv *kv, int32_t seq, int32_t n_more, sl_kv_copy *copy)
         table[n / kv->blk_len] = copy->dst;
         drop_block(kv, blk);
     }
-    for (int32_t i = blocks_of(kv, n); i < blocks_of(kv, n + n_more); i++)
-        table[i] = take_block(kv);
+    for (int32_t i = blocks_of(kv, n); i < blocks_of(kv, n + n_more); i++) table[i] = take_block(kv);
     kv->length[seq] = n + n_more;
     return SL_OK;
 }
@@ -131,8 +121,7 @@ void sl_kv_truncate(sl_kv *kv, int32_t seq, int32_t n) {
 
 sl_status sl_kv_fork(sl_kv *kv, int32_t dst, int32_t src, int32_t n) {
     if (dst < 0 || dst >= kv->n_seq || src < 0 || src >= kv->n_seq)
-        return SL_FAIL(SL_BAD_ARG, "there is no sequence %d",
-                       dst < 0 || dst >= kv->n_seq ? dst : src);
+        return SL_FAIL(SL_BAD_ARG, "there is no sequence %d", dst < 0 || dst >= kv->n_seq ? dst : src);
     if (dst == src || kv->length[dst] != 0)
         return SL_FAIL(SL_BAD_ARG, "sequence %d must be another one than %d, and empty", dst, src);
     if (n < 0 || n > kv->length[src])

@@ -19,8 +19,8 @@ sl_status sl_rope_scaling_read(sl_rope_scaling *out, const sl_keys *keys, uint32
 
 // One rotary set: frequencies of `base` with the scaling, then divided by the file's
 // rope_freqs.weight, if any.
-sl_status sl_rope_build(sl_config_rope *out, const sl_keys *keys, const sl_rope_scaling *scaling,
-                        uint32_t n_rot, double base, bool interleaved, sl_arena *arena);
+sl_status sl_rope_build(sl_config_rope *out, const sl_keys *keys, const sl_rope_scaling *scaling, uint32_t n_rot,
+                        double base, bool interleaved, sl_arena *arena);
 
 // Refuses, by name, keys "ARCH.*" that would change the results and that no other code here
 // honours.

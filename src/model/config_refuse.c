@@ -106,17 +106,14 @@ static bool is_neutral(const sl_gguf_kv *kv, neutral_kind neutral) {
     if (neutral == NEVER || kv->elem_kind == SL_GGUF_ARRAY) return false;
     if (kv->elem_kind == SL_GGUF_STRING) {
         sl_span text;
-        return kv->kind == SL_GGUF_STRING && sl_gguf_read_text(kv, &text) == SL_OK &&
-               text.n_bytes == 0;
+        return kv->kind == SL_GGUF_STRING && sl_gguf_read_text(kv, &text) == SL_OK && text.n_bytes == 0;
     }
     for (uint64_t i = 0; i < kv->n; i++) {
         double value = 0;
         bool flag = false;
-        sl_status status = kv->elem_kind == SL_GGUF_BOOL ? sl_gguf_read_bool(kv, i, &flag)
-                                                         : sl_gguf_read_float(kv, i, &value);
-        if (status != SL_OK ||
-            !is_neutral_number(kv->elem_kind == SL_GGUF_BOOL ? flag : value, neutral))
-            return false;
+        sl_status status =
+            kv->elem_kind == SL_GGUF_BOOL ? sl_gguf_read_bool(kv, i, &flag) : sl_gguf_read_float(kv, i, &value);
+        if (status != SL_OK || !is_neutral_number(kv->elem_kind == SL_GGUF_BOOL ? flag : value, neutral)) return false;
     }
     return true;
 }
@@ -137,11 +134,8 @@ sl_status sl_config_refuse_keys(const sl_keys *keys) {
         sl_span name = {kv->key.data + n_arch + 1, kv->key.n_bytes - n_arch - 1};
         size_t k = 0;
         while (k < SL_COUNT(known) && !matches(known[k].name, name)) k++;
-        if (k == SL_COUNT(known) || is_neutral(kv, known[k].neutral) ||
-            is_known_mistake(keys, name))
-            continue;
-        return SL_FAIL(SL_UNSUPPORTED,
-                       "the model uses '%.*s', which is not supported for the architecture '%s'",
+        if (k == SL_COUNT(known) || is_neutral(kv, known[k].neutral) || is_known_mistake(keys, name)) continue;
+        return SL_FAIL(SL_UNSUPPORTED, "the model uses '%.*s', which is not supported for the architecture '%s'",
                        (int)SL_MIN(kv->key.n_bytes, 128), kv->key.data, keys->arch);
     }
     return SL_OK;

@@ -6,10 +6,9 @@
 
 // Token ids index the embedding: both must agree on how many there are.
 static sl_status check_sizes(const sl_model *m) {
-    if (m->vocab.kind == SL_VOCAB_NONE || (uint32_t)m->vocab.n_vocab == m->config.n_vocab)
-        return SL_OK;
-    return SL_FAIL(SL_BAD_FILE, "the vocabulary has %d tokens, but 'token_embd.weight' has %u rows",
-                   m->vocab.n_vocab, m->config.n_vocab);
+    if (m->vocab.kind == SL_VOCAB_NONE || (uint32_t)m->vocab.n_vocab == m->config.n_vocab) return SL_OK;
+    return SL_FAIL(SL_BAD_FILE, "the vocabulary has %d tokens, but 'token_embd.weight' has %u rows", m->vocab.n_vocab,
+                   m->config.n_vocab);
 }
 
 static sl_status read_all(sl_model *m, const sl_model_options *options) {
@@ -35,10 +34,8 @@ sl_status sl_model_open(sl_model **out, const char *path, const sl_model_options
     status = read_all(m, options);
     if (status != SL_OK) status = sl_fail_prefix(status, "%s", path);
 out:
-    if (status != SL_OK)
-        sl_model_close(m);
-    else
-        *out = m;
+    if (status != SL_OK) sl_model_close(m);
+    else *out = m;
     return status;
 }
 

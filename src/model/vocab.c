@@ -31,35 +31,31 @@ static sl_status find_kind(sl_vocab *v, const sl_gguf *gguf) {
 
 // An array of n elements of a fixed-size kind (is_float: f32 or f64; else an integer kind), or NULL
 // if absent.
-static sl_status find_array(const sl_gguf_kv **out, const sl_gguf *gguf, const char *name,
-                            uint64_t n, bool is_float) {
+static sl_status find_array(const sl_gguf_kv **out, const sl_gguf *gguf, const char *name, uint64_t n, bool is_float) {
     const sl_gguf_kv *kv = find(gguf, name);
     *out = NULL;
     if (!kv) return SL_OK;
     bool kind_ok = kv->elem_kind == SL_GGUF_F32 || kv->elem_kind == SL_GGUF_F64;
-    if (!is_float)
-        kind_ok = !kind_ok && kv->elem_kind != SL_GGUF_STRING && kv->elem_kind != SL_GGUF_BOOL;
+    if (!is_float) kind_ok = !kind_ok && kv->elem_kind != SL_GGUF_STRING && kv->elem_kind != SL_GGUF_BOOL;
     if (kv->kind != SL_GGUF_ARRAY || !kind_ok)
-        return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.%s' is no array of %s", name,
-                       is_float ? "floats" : "integers");
+        return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.%s' is no array of %s", name, is_float ? "floats" : "integers");
     if (kv->n != n)
-        return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.%s' has %llu elements for %llu tokens",
-                       name, (unsigned long long)kv->n, (unsigned long long)n);
+        return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.%s' has %llu elements for %llu tokens", name,
+                       (unsigned long long)kv->n, (unsigned long long)n);
     *out = kv;
     return SL_OK;
 }
 
 // An array of strings; {NULL, 0} if absent.
-static sl_status read_texts(const sl_gguf *gguf, const char *name, const sl_span **out,
-                            int32_t *n_out, sl_arena *arena) {
+static sl_status read_texts(const sl_gguf *gguf, const char *name, const sl_span **out, int32_t *n_out,
+                            sl_arena *arena) {
     const sl_gguf_kv *kv = find(gguf, name);
     *out = NULL;
     *n_out = 0;
     if (!kv) return SL_OK;
     if (kv->kind != SL_GGUF_ARRAY || kv->elem_kind != SL_GGUF_STRING)
         return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.%s' is no array of strings", name);
-    if (kv->n > INT32_MAX)
-        return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.%s' has too many elements", name);
+    if (kv->n > INT32_MAX) return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.%s' has too many elements", name);
     sl_span *texts;
     SL_TRY(sl_arena_alloc(arena, &texts, kv->n, sizeof *texts, "vocabulary"));
     SL_TRY(sl_gguf_read_texts(kv, texts));
@@ -78,8 +74,7 @@ static sl_status read_scores(sl_vocab *v, const sl_gguf *gguf, sl_arena *arena) 
         double value;
         SL_TRY(sl_gguf_read_float(kv, i, &value));
         if (isnan(value))
-            return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.ggml.scores' holds a NaN at %llu",
-                           (unsigned long long)i);
+            return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.ggml.scores' holds a NaN at %llu", (unsigned long long)i);
         score[i] = (float)value;
     }
     v->score = score;
@@ -103,21 +98,18 @@ static sl_status read_types(sl_vocab *v, const sl_gguf *gguf, sl_arena *arena) {
 
 // An id of the vocabulary; `absent` (if it is one) without the key; -1 if the file says so by all
 // ones.
-static sl_status read_id(const sl_vocab *v, const sl_gguf *gguf, const char *name, int32_t absent,
-                         int32_t *out) {
+static sl_status read_id(const sl_vocab *v, const sl_gguf *gguf, const char *name, int32_t absent, int32_t *out) {
     const sl_gguf_kv *kv = find(gguf, name);
     *out = absent < v->n_vocab ? absent : -1;
     if (!kv) return SL_OK;
     *out = -1;
     int64_t id;
     if (kv->kind == SL_GGUF_ARRAY)
-        return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.%s' is an array where one id is needed",
-                       name);
+        return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.%s' is an array where one id is needed", name);
     SL_TRY(sl_gguf_read_int(kv, 0, &id, -1, INT64_MAX));
     if (id == -1 || id == UINT32_MAX) return SL_OK;
     if (id >= v->n_vocab)
-        return SL_FAIL(SL_BAD_FILE,
-                       "the key 'tokenizer.%s' holds %lld; the vocabulary has %d tokens", name,
+        return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.%s' holds %lld; the vocabulary has %d tokens", name,
                        (long long)id, v->n_vocab);
     *out = (int32_t)id;
     return SL_OK;
@@ -170,8 +162,7 @@ static bool is_stop(const sl_vocab *v, int32_t id) {
     if (text.n_bytes < 4 || text.n_bytes > 32) return false;
     if (text.data[0] != '<' && text.data[0] != '[' && text.data[0] != '_') return false;
     uint8_t type = v->type ? v->type[id] : TYPE_CONTROL;
-    if (type != TYPE_CONTROL && (type != TYPE_USER_DEFINED || sl_span_is(text, "</s>")))
-        return false;
+    if (type != TYPE_CONTROL && (type != TYPE_USER_DEFINED || sl_span_is(text, "</s>"))) return false;
     return is_stop_text(text);
 }
 
@@ -180,8 +171,7 @@ static sl_status read_stops(sl_vocab *v, const sl_gguf *gguf, sl_arena *arena) {
     SL_TRY(read_id(v, gguf, "ggml.eot_token_id", -1, &eot));
     SL_TRY(read_id(v, gguf, "ggml.eom_token_id", -1, &eom));
     for (int pass = 0; pass < 2; pass++, v->n_stop = n, n = 0) {
-        if (pass == 1)
-            SL_TRY(sl_arena_alloc(arena, &stop, (size_t)v->n_stop, sizeof *stop, "stop tokens"));
+        if (pass == 1) SL_TRY(sl_arena_alloc(arena, &stop, (size_t)v->n_stop, sizeof *stop, "stop tokens"));
         for (int32_t id = 0; id < v->n_vocab; id++) {
             if (id != v->eos && id != eot && id != eom && !is_stop(v, id)) continue;
             if (pass == 1) stop[n] = id;
@@ -194,20 +184,16 @@ static sl_status read_stops(sl_vocab *v, const sl_gguf *gguf, sl_arena *arena) {
 
 static sl_status read_tokens(sl_vocab *v, const sl_gguf *gguf, sl_arena *arena) {
     SL_TRY(read_texts(gguf, "ggml.tokens", &v->token, &v->n_vocab, arena));
-    if (v->n_vocab == 0)
-        return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.ggml.tokens' is missing or empty");
+    if (v->n_vocab == 0) return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.ggml.tokens' is missing or empty");
     SL_TRY(read_scores(v, gguf, arena));
     SL_TRY(read_types(v, gguf, arena));
     SL_TRY(read_texts(gguf, "ggml.merges", &v->merge, &v->n_merge, arena));
-    if (v->kind == SL_VOCAB_BPE && !v->merge)
-        return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.ggml.merges' is missing");
-    if (v->kind == SL_VOCAB_SPM && !v->score)
-        return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.ggml.scores' is missing");
+    if (v->kind == SL_VOCAB_BPE && !v->merge) return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.ggml.merges' is missing");
+    if (v->kind == SL_VOCAB_SPM && !v->score) return SL_FAIL(SL_BAD_FILE, "the key 'tokenizer.ggml.scores' is missing");
     return SL_OK;
 }
 
-static sl_status read_vocab(sl_vocab *v, const sl_gguf *gguf, sl_span pre_override,
-                            sl_arena *arena) {
+static sl_status read_vocab(sl_vocab *v, const sl_gguf *gguf, sl_span pre_override, sl_arena *arena) {
     SL_TRY(find_kind(v, gguf));
     const sl_gguf_kv *kv = find(gguf, "chat_template");
     if (kv) SL_TRY(sl_gguf_read_text(kv, &v->chat_template));
@@ -227,8 +213,7 @@ static sl_status read_vocab(sl_vocab *v, const sl_gguf *gguf, sl_span pre_overri
 }
 
 sl_status sl_vocab_read(sl_vocab *out, const sl_gguf *gguf, sl_span pre_override, sl_arena *arena) {
-    sl_vocab v = {
-        .bos = -1, .eos = -1, .unk = -1, .add_bos = -1, .add_eos = -1, .add_space_prefix = -1};
+    sl_vocab v = {.bos = -1, .eos = -1, .unk = -1, .add_bos = -1, .add_eos = -1, .add_space_prefix = -1};
     *out = v;
     SL_TRY(read_vocab(&v, gguf, pre_override, arena));
     *out = v;

@@ -21,8 +21,7 @@ typedef struct sl_vocab {
     int32_t n_merge;
     int32_t bos, eos, unk;                     // -1: none; range-checked
     int8_t add_bos, add_eos, add_space_prefix; // -1: not in the file
-    const int32_t
-        *stop; // (n_stop) ids that end a generation: eos, eot, eom and those known by text; rising
+    const int32_t *stop; // (n_stop) ids that end a generation: eos, eot, eom and those known by text; rising
     int32_t n_stop;
     sl_span chat_template; // {NULL, 0} if the file has none
 } sl_vocab;

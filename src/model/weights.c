@@ -54,9 +54,7 @@ static const slot model_slots[] = {
 // Read by config_rope.c, so they need no slot.
 static const char *const known_tensors[] = {"rope_freqs.weight"};
 
-static sl_weight *weight_at(void *base, const slot *s) {
-    return (sl_weight *)((char *)base + s->at);
-}
+static sl_weight *weight_at(void *base, const slot *s) { return (sl_weight *)((char *)base + s->at); }
 
 // Must the model have it (1), may it (0), or may it not (-1)? Biases are the same to every family:
 // added if there.
@@ -93,25 +91,22 @@ static sl_status check_type(const sl_gguf_tensor *t, const char *name, bool vect
         return SL_FAIL(SL_UNSUPPORTED, "the tensor '%s' has type %s, which is not supported", name,
                        info ? info->name : "unknown");
     if (vector && t->type_id != SL_TYPE_F32)
-        return SL_FAIL(SL_UNSUPPORTED, "the tensor '%s' has type %s; a vector must be F32", name,
-                       info->name);
+        return SL_FAIL(SL_UNSUPPORTED, "the tensor '%s' has type %s; a vector must be F32", name, info->name);
     if (t->dim[0] % info->blk_len != 0)
-        return SL_FAIL(SL_BAD_FILE,
-                       "the tensor '%s' has rows of %llu, which is no multiple of the %u of %s",
-                       name, (unsigned long long)t->dim[0], info->blk_len, info->name);
+        return SL_FAIL(SL_BAD_FILE, "the tensor '%s' has rows of %llu, which is no multiple of the %u of %s", name,
+                       (unsigned long long)t->dim[0], info->blk_len, info->name);
     return SL_OK;
 }
 
-static sl_status fill(sl_weight *out, const sl_gguf_tensor *t, uint32_t source, uint32_t n_row,
-                      uint32_t n_col, sl_arena *arena) {
+static sl_status fill(sl_weight *out, const sl_gguf_tensor *t, uint32_t source, uint32_t n_row, uint32_t n_col,
+                      sl_arena *arena) {
     char *name;
     SL_TRY(sl_arena_text(arena, &name, t->name));
     SL_TRY(check_type(t, name, n_row == 1));
     if (t->dim[0] != n_col || t->dim[1] != n_row || t->dim[2] != 1 || t->dim[3] != 1)
-        return SL_FAIL(SL_BAD_FILE,
-                       "the tensor '%s' has the shape %llu x %llu x %llu x %llu; %u x %u is needed",
-                       name, (unsigned long long)t->dim[0], (unsigned long long)t->dim[1],
-                       (unsigned long long)t->dim[2], (unsigned long long)t->dim[3], n_col, n_row);
+        return SL_FAIL(SL_BAD_FILE, "the tensor '%s' has the shape %llu x %llu x %llu x %llu; %u x %u is needed", name,
+                       (unsigned long long)t->dim[0], (unsigned long long)t->dim[1], (unsigned long long)t->dim[2],
+                       (unsigned long long)t->dim[3], n_col, n_row);
     *out = (sl_weight){name, (sl_type)t->type_id, n_row, n_col, t->data, t->n_bytes, source};
     return SL_OK;
 }
@@ -124,8 +119,7 @@ static bool parse_layer(sl_span name, uint32_t n_layer, uint32_t *layer, sl_span
     if (name.n_bytes < 7 || memcmp(name.data, "blk.", 4) != 0) return false;
     for (; i < name.n_bytes && name.data[i] >= '0' && name.data[i] <= '9' && i < 9; i++)
         n = n * 10 + (uint32_t)(name.data[i] - '0');
-    if (i == 4 || i + 1 >= name.n_bytes || name.data[i] != '.' || (name.data[4] == '0' && i > 5) ||
-        n >= n_layer)
+    if (i == 4 || i + 1 >= name.n_bytes || name.data[i] != '.' || (name.data[4] == '0' && i > 5) || n >= n_layer)
         return false;
     *layer = n;
     *rest = sl_span_make(name.data + i + 1, name.n_bytes - i - 1);
@@ -138,8 +132,7 @@ static const slot *find_slot(const slot *slots, size_t n, sl_span name) {
     return NULL;
 }
 
-static sl_status place(sl_weights *w, const sl_gguf_tensor *t, uint32_t source, const sl_config *c,
-                       sl_arena *arena) {
+static sl_status place(sl_weights *w, const sl_gguf_tensor *t, uint32_t source, const sl_config *c, sl_arena *arena) {
     uint32_t layer = 0;
     sl_span rest;
     bool in_layer = parse_layer(t->name, c->n_layer, &layer, &rest);
@@ -147,13 +140,12 @@ static sl_status place(sl_weights *w, const sl_gguf_tensor *t, uint32_t source, 
                              : find_slot(model_slots, SL_COUNT(model_slots), t->name);
     if (s && demand(c, s->need) >= 0) {
         const sl_config_layer *l = &c->layer[layer];
-        return fill(weight_at(in_layer ? (void *)&w->layer[layer] : w, s), t, source,
-                    dim_of(c, l, s->row), dim_of(c, l, s->col), arena);
+        return fill(weight_at(in_layer ? (void *)&w->layer[layer] : w, s), t, source, dim_of(c, l, s->row),
+                    dim_of(c, l, s->col), arena);
     }
     for (size_t i = 0; i < SL_COUNT(known_tensors); i++)
         if (sl_span_is(t->name, known_tensors[i])) return SL_OK;
-    return SL_FAIL(SL_UNSUPPORTED,
-                   "the model has the tensor '%.*s', which the architecture '%s' does not use",
+    return SL_FAIL(SL_UNSUPPORTED, "the model has the tensor '%.*s', which the architecture '%s' does not use",
                    (int)SL_MIN(t->name.n_bytes, 64), t->name.data, c->arch);
 }
 
@@ -162,10 +154,8 @@ static sl_status place(sl_weights *w, const sl_gguf_tensor *t, uint32_t source, 
 static sl_status check_layer_slot(sl_weights *w, const sl_config *c, const slot *s) {
     uint32_t n = 0, absent = 0;
     for (uint32_t i = c->n_layer; i-- > 0;) {
-        if (weight_at(&w->layer[i], s)->name)
-            n++;
-        else
-            absent = i;
+        if (weight_at(&w->layer[i], s)->name) n++;
+        else absent = i;
     }
     if (n == c->n_layer || (n == 0 && demand(c, s->need) <= 0)) return SL_OK;
     return SL_FAIL(SL_BAD_FILE, "the tensor 'blk.%u.%s' is missing", absent, s->name);
@@ -175,8 +165,7 @@ static sl_status check_complete(sl_weights *w, const sl_config *c) {
     for (size_t i = 0; i < SL_COUNT(model_slots); i++)
         if (model_slots[i].need == REQUIRED && !weight_at(w, &model_slots[i])->name)
             return SL_FAIL(SL_BAD_FILE, "the tensor '%s' is missing", model_slots[i].name);
-    for (size_t i = 0; i < SL_COUNT(layer_slots); i++)
-        SL_TRY(check_layer_slot(w, c, &layer_slots[i]));
+    for (size_t i = 0; i < SL_COUNT(layer_slots); i++) SL_TRY(check_layer_slot(w, c, &layer_slots[i]));
     return SL_OK;
 }
 
@@ -184,14 +173,12 @@ static sl_status count(sl_weights *w, const sl_gguf_tensor *t) {
     uint64_t n = 1;
     for (int i = 0; i < SL_GGUF_MAX_DIMS; i++)
         if (!sl_size_mul(&n, n, t->dim[i])) break;
-    if (n != 0 && sl_size_add(&w->n_params, w->n_params, n) &&
-        sl_size_add(&w->n_bytes, w->n_bytes, t->n_bytes))
+    if (n != 0 && sl_size_add(&w->n_params, w->n_params, n) && sl_size_add(&w->n_bytes, w->n_bytes, t->n_bytes))
         return SL_OK;
     return SL_FAIL(SL_BAD_FILE, "the tensors have more elements than can be counted");
 }
 
-sl_status sl_weights_read(sl_weights *out, const sl_gguf *gguf, const sl_config *config,
-                          sl_arena *arena) {
+sl_status sl_weights_read(sl_weights *out, const sl_gguf *gguf, const sl_config *config, sl_arena *arena) {
     sl_weights w = {0};
     *out = w;
     SL_TRY(sl_arena_alloc(arena, &w.layer, config->n_layer, sizeof *w.layer, "weights"));

@@ -36,8 +36,7 @@ typedef struct sl_weights {
     uint64_t n_bytes;        // of all tensors in the file
 } sl_weights;
 
-sl_status sl_weights_read(sl_weights *out, const sl_gguf *gguf, const sl_config *config,
-                          sl_arena *arena);
+sl_status sl_weights_read(sl_weights *out, const sl_gguf *gguf, const sl_config *config, sl_arena *arena);
 
 // Looks for NaN and infinities: in F32/F16/BF16 data and in the scales of quantised blocks (all of
 // it: reads the whole file once; `--check`). SL_BAD_FILE names the tensor.

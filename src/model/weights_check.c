@@ -12,9 +12,9 @@ typedef struct field_set {
     uint32_t exponent;
 } field_set;
 
-#define HALF1(type, a)                                                                             \
+#define HALF1(type, a) \
     { 1, 2, {offsetof(sl_blk_##type, a), 0}, 0x7c00 }
-#define HALF2(type, a, b)                                                                          \
+#define HALF2(type, a, b) \
     { 2, 2, {offsetof(sl_blk_##type, a), offsetof(sl_blk_##type, b)}, 0x7c00 }
 static const field_set fields[SL_TYPE_ID_COUNT] = {
     [SL_TYPE_F32] = {1, 4, {0, 0}, 0x7f800000},
@@ -32,15 +32,12 @@ static const field_set fields[SL_TYPE_ID_COUNT] = {
     [SL_TYPE_Q6_K] = HALF1(q6_k, d),
     [SL_TYPE_IQ4_NL] = HALF1(iq4_nl, d),
     [SL_TYPE_IQ4_XS] = HALF1(iq4_xs, d),
-    [SL_TYPE_MXFP4] = {1,
-                       1,
-                       {offsetof(sl_blk_mxfp4, e), 0},
-                       0xff}, // all ones is the standard's NaN
+    [SL_TYPE_MXFP4] = {1, 1, {offsetof(sl_blk_mxfp4, e), 0}, 0xff}, // all ones is the standard's NaN
 };
 
 // The first block with a non-finite field, or n_blk.
-static uint64_t find_bad(const uint8_t *data, uint64_t n_blk, size_t blk_bytes, size_t n_bytes,
-                         size_t at, uint32_t exponent) {
+static uint64_t find_bad(const uint8_t *data, uint64_t n_blk, size_t blk_bytes, size_t n_bytes, size_t at,
+                         uint32_t exponent) {
     for (uint64_t i = 0; i < n_blk; i++) {
         uint32_t bits = 0;
         memcpy(&bits, data + i * blk_bytes + at, n_bytes); // little-endian, as the file is
@@ -50,8 +47,7 @@ static uint64_t find_bad(const uint8_t *data, uint64_t n_blk, size_t blk_bytes, 
 }
 
 // The same with the field's width as a constant: this reads the whole file.
-static uint64_t find_bad_field(const sl_gguf_tensor *t, const sl_type_info *info,
-                               const field_set *f, int k) {
+static uint64_t find_bad_field(const sl_gguf_tensor *t, const sl_type_info *info, const field_set *f, int k) {
     uint64_t n = t->n_bytes / info->blk_bytes;
     switch (f->n_bytes) {
     case 4: return find_bad(t->data, n, info->blk_bytes, 4, f->at[k], f->exponent);
@@ -69,10 +65,8 @@ sl_status sl_weights_check(const sl_gguf *gguf) {
         for (int k = 0; k < f->n; k++) {
             uint64_t bad = find_bad_field(t, info, f, k);
             if (bad == t->n_bytes / info->blk_bytes) continue;
-            return SL_FAIL(SL_BAD_FILE,
-                           "the tensor '%.*s' holds a NaN or an infinity at element %llu",
-                           (int)SL_MIN(t->name.n_bytes, 64), t->name.data,
-                           (unsigned long long)(bad * info->blk_len));
+            return SL_FAIL(SL_BAD_FILE, "the tensor '%.*s' holds a NaN or an infinity at element %llu",
+                           (int)SL_MIN(t->name.n_bytes, 64), t->name.data, (unsigned long long)(bad * info->blk_len));
         }
     }
     return SL_OK;

@@ -25,9 +25,7 @@ size_t sl_memory_total_bytes(void) {
 size_t sl_memory_free_bytes(void) {
     vm_statistics64_data_t stat;
     mach_msg_type_number_t n = HOST_VM_INFO64_COUNT;
-    if (host_statistics64(mach_host_self(), HOST_VM_INFO64, (host_info64_t)&stat, &n) !=
-        KERN_SUCCESS)
-        return 0;
+    if (host_statistics64(mach_host_self(), HOST_VM_INFO64, (host_info64_t)&stat, &n) != KERN_SUCCESS) return 0;
     return ((size_t)stat.free_count + stat.inactive_count) * sl_page_bytes();
 }
 
@@ -57,14 +55,13 @@ typedef struct group_files {
     const char *root, *limit, *usage, *stat_inactive, *stat_active;
 } group_files;
 
-static const group_files version_2 = {"/sys/fs/cgroup", "memory.max", "memory.current",
-                                      "inactive_file ", "active_file "};
-static const group_files version_1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes",
-                                      "memory.usage_in_bytes", "total_inactive_file ",
-                                      "total_active_file "};
+static const group_files version_2 = {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file ",
+                                      "active_file "};
+static const group_files version_1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                      "total_inactive_file ", "total_active_file "};
 
-static bool group_number(uint64_t *out, const group_files *files, const char *group,
-                         const char *file, const char *name) {
+static bool group_number(uint64_t *out, const group_files *files, const char *group, const char *file,
+                         const char *name) {
     char path[2 * PATH_BYTES];
     snprintf(path, sizeof path, "%s%s/%s", files->root, group, file);
     return read_number(out, path, name);
@@ -72,8 +69,7 @@ static bool group_number(uint64_t *out, const group_files *files, const char *gr
 
 // Lowers *limit and *room to what one group allows. Cached file pages count as used but can be
 // given back.
-static void apply_group(const group_files *files, const char *group, uint64_t *limit,
-                        uint64_t *room) {
+static void apply_group(const group_files *files, const char *group, uint64_t *limit, uint64_t *room) {
     uint64_t max, used = 0, inactive = 0, active = 0;
     if (!group_number(&max, files, group, files->limit, "")) return; // "max", or no such group
     *limit = SL_MIN(*limit, max);
@@ -108,10 +104,8 @@ static void group_limits(uint64_t *limit, uint64_t *room) {
         char *path = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!path) continue;
         *path++ = 0;
-        if (!controllers[1])
-            apply_groups(&version_2, path, limit, room);
-        else if (strstr(controllers, "memory"))
-            apply_groups(&version_1, path, limit, room);
+        if (!controllers[1]) apply_groups(&version_2, path, limit, room);
+        else if (strstr(controllers, "memory")) apply_groups(&version_1, path, limit, room);
     }
     fclose(file);
 }

@@ -36,8 +36,7 @@ static int online_count(void) {
 enum { PATH_BYTES = 1024 };
 
 // Two numbers of a small file; "max" as the first reads as -1. false if there is no such file.
-static bool read_quota(long long *quota, long long *period, const char *root, const char *group,
-                       const char *name) {
+static bool read_quota(long long *quota, long long *period, const char *root, const char *group, const char *name) {
     char path[2 * PATH_BYTES], text[64] = "";
     snprintf(path, sizeof path, "%s%s/%s", root, group, name);
     FILE *file = fopen(path, "r");
@@ -53,9 +52,7 @@ static bool read_quota(long long *quota, long long *period, const char *root, co
 static int group_count(bool v2, const char *group, int most) {
     const char *root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu";
     long long quota = -1, period = 100000, unused;
-    if (!read_quota(&quota, &period, root, group, v2 ? "cpu.max" : "cpu.cfs_quota_us") ||
-        quota <= 0)
-        return most;
+    if (!read_quota(&quota, &period, root, group, v2 ? "cpu.max" : "cpu.cfs_quota_us") || quota <= 0) return most;
     if (!v2) read_quota(&period, &unused, root, group, "cpu.cfs_period_us");
     if (period <= 0) return most;
     long long n = quota / period + (quota % period != 0);

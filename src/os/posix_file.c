@@ -91,8 +91,7 @@ static sl_status choose_target(sl_atomic_file *file, const char *path, mode_t *m
         *mode = st.st_mode & 07777;
         if (realpath(path, resolved)) path = resolved;
     }
-    if (strlen(path) >= sizeof file->path - 32)
-        return SL_FAIL(SL_IO, "the path %.60s... is too long", path);
+    if (strlen(path) >= sizeof file->path - 32) return SL_FAIL(SL_IO, "the path %.60s... is too long", path);
     strcpy(file->path, path);
     return SL_OK;
 }
@@ -104,8 +103,7 @@ sl_status sl_atomic_file_open(sl_atomic_file *out, const char *path) {
     SL_TRY(choose_target(out, path, &mode));
     int fd = -1;
     for (unsigned i = 0; i < 1000 && fd < 0; i++) {
-        snprintf(out->temp_path, sizeof out->temp_path, "%.4060s.tmp-%ld-%u", out->path,
-                 (long)getpid(), i);
+        snprintf(out->temp_path, sizeof out->temp_path, "%.4060s.tmp-%ld-%u", out->path, (long)getpid(), i);
         fd = open(out->temp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd < 0 && errno != EEXIST) break;
     }

@@ -20,16 +20,13 @@ size_t sl_page_bytes(void) {
     return n > 0 ? (size_t)n : 4096;
 }
 
-static size_t whole_pages(size_t n_bytes) {
-    return sl_round_up(n_bytes ? n_bytes : 1, sl_page_bytes());
-}
+static size_t whole_pages(size_t n_bytes) { return sl_round_up(n_bytes ? n_bytes : 1, sl_page_bytes()); }
 
 // Maps n_bytes (whole pages) beginning at a multiple of `align`, by mapping more and giving back
 // both ends.
 static char *map_aligned(size_t n_bytes, size_t align) {
     size_t extra = align > sl_page_bytes() ? align : 0;
-    char *p =
-        mmap(NULL, n_bytes + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *p = mmap(NULL, n_bytes + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return NULL;
     if (!extra) return p;
     size_t before = (align - (uintptr_t)p % align) % align, after = extra - before;
@@ -43,17 +40,14 @@ sl_status sl_pages_map(void *out, size_t n_bytes, bool huge, const char *what) {
     *result = NULL;
     size_t free_bytes = sl_memory_free_bytes();
     if (n_bytes > PTRDIFF_MAX - HUGE_BYTES || (free_bytes && n_bytes > free_bytes))
-        return SL_FAIL(SL_NO_MEMORY, "out of memory: %s needs %zu bytes, but only %zu are free",
-                       what, n_bytes, free_bytes);
+        return SL_FAIL(SL_NO_MEMORY, "out of memory: %s needs %zu bytes, but only %zu are free", what, n_bytes,
+                       free_bytes);
     size_t mapped_bytes = whole_pages(n_bytes);
     bool aligned = huge && mapped_bytes >= HUGE_BYTES;
     char *p = map_aligned(mapped_bytes, aligned ? HUGE_BYTES : sl_page_bytes());
-    if (!p)
-        return SL_FAIL(SL_NO_MEMORY, "out of memory: %s needs %zu bytes: %s", what, n_bytes,
-                       strerror(errno));
+    if (!p) return SL_FAIL(SL_NO_MEMORY, "out of memory: %s needs %zu bytes: %s", what, n_bytes, strerror(errno));
 #ifdef MADV_HUGEPAGE
-    if (aligned)
-        madvise(p, mapped_bytes, MADV_HUGEPAGE); // a wish; without it pages are just smaller
+    if (aligned) madvise(p, mapped_bytes, MADV_HUGEPAGE); // a wish; without it pages are just smaller
 #endif
     *result = p;
     return SL_OK;
@@ -82,10 +76,8 @@ size_t sl_pages_lock(const void *ptr, size_t n_bytes) {
     // as much as the limit allows: halve the step each time it does not fit
     while (n_done < n_all && step >= page) {
         size_t n = SL_MIN(step, n_all - n_done);
-        if (mlock(start + n_done, n) == 0)
-            n_done += n;
-        else
-            step = step / 2 / page * page;
+        if (mlock(start + n_done, n) == 0) n_done += n;
+        else step = step / 2 / page * page;
     }
     return n_done <= before ? 0 : SL_MIN(n_done - before, n_bytes);
 }

@@ -72,8 +72,7 @@ sl_status sl_thread_create(sl_thread **out, void (*run)(void *arg), void *arg, c
     if (error == 0) return SL_OK;
     sl_free(thread);
     *out = NULL;
-    return SL_FAIL(SL_NO_MEMORY, "could not start the thread %s: %s; try fewer threads", name,
-                   strerror(error));
+    return SL_FAIL(SL_NO_MEMORY, "could not start the thread %s: %s; try fewer threads", name, strerror(error));
 }
 
 void sl_thread_join(sl_thread *thread) {

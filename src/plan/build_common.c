@@ -10,12 +10,9 @@ static bool fail(sl_build *b, sl_status status) {
 }
 
 // Room for one more of an array with n elements; ids are 16 bits and the last one means "none".
-static bool grow(sl_build *b, void *array, uint32_t n, uint32_t *cap, size_t elem_bytes,
-                 const char *what) {
+static bool grow(sl_build *b, void *array, uint32_t n, uint32_t *cap, size_t elem_bytes, const char *what) {
     if (b->status != SL_OK) return false;
-    if (n >= SL_NO_VALUE)
-        return fail(b,
-                    SL_FAIL(SL_UNSUPPORTED, "the model needs more than %d %s", SL_NO_VALUE, what));
+    if (n >= SL_NO_VALUE) return fail(b, SL_FAIL(SL_UNSUPPORTED, "the model needs more than %d %s", SL_NO_VALUE, what));
     if (n < *cap) return true;
     uint32_t more = *cap * 2 + 64;
     sl_status status = sl_realloc(array, *cap, more, elem_bytes, what);
@@ -26,10 +23,8 @@ static bool grow(sl_build *b, void *array, uint32_t n, uint32_t *cap, size_t ele
 
 static uint16_t add_value(sl_build *b, uint32_t n_col, bool logit_rows) {
     sl_plan *p = b->plan;
-    if (!grow(b, &p->value, p->n_value, &b->value_cap, sizeof *p->value, "values"))
-        return SL_NO_VALUE;
-    p->value[p->n_value] =
-        (sl_value){.kind = SL_VALUE_F32, .logit_rows = logit_rows, .n_col = n_col};
+    if (!grow(b, &p->value, p->n_value, &b->value_cap, sizeof *p->value, "values")) return SL_NO_VALUE;
+    p->value[p->n_value] = (sl_value){.kind = SL_VALUE_F32, .logit_rows = logit_rows, .n_col = n_col};
     return (uint16_t)p->n_value++;
 }
 
@@ -39,14 +34,10 @@ static uint16_t add_weight(sl_build *b, const sl_weight *w) {
     if (b->status != SL_OK || !w || !w->name) return SL_NO_WEIGHT;
     SL_CHECK(w->source < b->n_source);
     if (b->weight_id[w->source]) return (uint16_t)(b->weight_id[w->source] - 1);
-    if (!grow(b, &p->weight, p->n_weight, &b->weight_cap, sizeof *p->weight, "weights"))
-        return SL_NO_WEIGHT;
+    if (!grow(b, &p->weight, p->n_weight, &b->weight_cap, sizeof *p->weight, "weights")) return SL_NO_WEIGHT;
     sl_plan_weight *out = &p->weight[p->n_weight];
-    *out = (sl_plan_weight){.type = (uint8_t)w->type,
-                            .n_row = w->n_row,
-                            .n_col = w->n_col,
-                            .source = w->source,
-                            .n_bytes = w->n_bytes};
+    *out = (sl_plan_weight){
+        .type = (uint8_t)w->type, .n_row = w->n_row, .n_col = w->n_col, .source = w->source, .n_bytes = w->n_bytes};
     snprintf(out->name, sizeof out->name, "%s", w->name);
     b->weight_id[w->source] = (uint16_t)(p->n_weight + 1);
     return (uint16_t)p->n_weight++;
@@ -62,21 +53,18 @@ static void add_op(sl_build *b, sl_op op) {
 #define OP(op_code, x, y, w0, w1) .code = (op_code), .in = {(x), (y)}, .weight = {(w0), (w1)}
 
 // The shape of an input; zeros after a failure.
-static sl_value shape(const sl_build *b, uint16_t x) {
-    return b->status == SL_OK ? b->plan->value[x] : (sl_value){0};
-}
+static sl_value shape(const sl_build *b, uint16_t x) { return b->status == SL_OK ? b->plan->value[x] : (sl_value){0}; }
 
 uint16_t sl_build_embed(sl_build *b, const sl_weight *table, float scale) {
     uint16_t w = add_weight(b, table), out = add_value(b, table->n_col, false);
-    add_op(b, (sl_op){OP(SL_OP_EMBED, SL_NO_VALUE, SL_NO_VALUE, w, SL_NO_WEIGHT), .out = out,
-                      .attr.embed = {scale}});
+    add_op(b, (sl_op){OP(SL_OP_EMBED, SL_NO_VALUE, SL_NO_VALUE, w, SL_NO_WEIGHT), .out = out, .attr.embed = {scale}});
     return out;
 }
 
 static uint16_t add_rope_table(sl_build *b, uint16_t rope, uint32_t n_rot) {
     uint16_t out = add_value(b, n_rot, false);
-    add_op(b, (sl_op){OP(SL_OP_ROPE_TABLE, SL_NO_VALUE, SL_NO_VALUE, SL_NO_WEIGHT, SL_NO_WEIGHT),
-                      .out = out, .attr.rope_table = {rope}});
+    add_op(b, (sl_op){OP(SL_OP_ROPE_TABLE, SL_NO_VALUE, SL_NO_VALUE, SL_NO_WEIGHT, SL_NO_WEIGHT), .out = out,
+                      .attr.rope_table = {rope}});
     return out;
 }
 
@@ -99,29 +87,24 @@ uint16_t sl_build_rope(sl_build *b, uint16_t x, uint32_t n_head, const sl_config
     if (layer->rope < 0) return x;
     const sl_config_rope *rope = &b->config->rope[layer->rope];
     uint16_t out = add_value(b, n_head * layer->head_dim, false);
-    add_op(b, (sl_op){OP(SL_OP_ROPE, x, b->rope_table[layer->rope], SL_NO_WEIGHT, SL_NO_WEIGHT),
-                      .out = out,
+    add_op(b, (sl_op){OP(SL_OP_ROPE, x, b->rope_table[layer->rope], SL_NO_WEIGHT, SL_NO_WEIGHT), .out = out,
                       .attr.rope = {n_head, layer->head_dim, rope->n_rot, rope->interleaved}});
     return out;
 }
 
-uint16_t sl_build_attend(sl_build *b, uint16_t q, uint16_t k, uint16_t v,
-                         const sl_config_layer *layer) {
+uint16_t sl_build_attend(sl_build *b, uint16_t q, uint16_t k, uint16_t v, const sl_config_layer *layer) {
     const sl_config *c = b->config;
     uint16_t kv = (uint16_t)b->layer;
-    add_op(b, (sl_op){OP(SL_OP_KV_WRITE, k, v, SL_NO_WEIGHT, SL_NO_WEIGHT), .out = SL_NO_VALUE,
-                      .attr.kv = {kv}});
+    add_op(b, (sl_op){OP(SL_OP_KV_WRITE, k, v, SL_NO_WEIGHT, SL_NO_WEIGHT), .out = SL_NO_VALUE, .attr.kv = {kv}});
     uint16_t out = add_value(b, layer->n_head * layer->v_dim, false);
     add_op(b, (sl_op){OP(SL_OP_ATTEND, q, SL_NO_VALUE, SL_NO_WEIGHT, SL_NO_WEIGHT), .out = out,
-                      .attr.attend = {kv, layer->n_head, layer->window, c->attn_scale,
-                                      c->attn_softcap}});
+                      .attr.attend = {kv, layer->n_head, layer->window, c->attn_scale, c->attn_softcap}});
     return out;
 }
 
 uint16_t sl_build_glu(sl_build *b, uint16_t gate, uint16_t up) {
     uint16_t out = add_value(b, shape(b, gate).n_col, false);
-    add_op(b, (sl_op){OP(SL_OP_GLU, gate, up, SL_NO_WEIGHT, SL_NO_WEIGHT), .out = out,
-                      .attr.glu = {b->config->act}});
+    add_op(b, (sl_op){OP(SL_OP_GLU, gate, up, SL_NO_WEIGHT, SL_NO_WEIGHT), .out = out, .attr.glu = {b->config->act}});
     return out;
 }
 
@@ -141,8 +124,8 @@ uint16_t sl_build_softcap(sl_build *b, uint16_t x, float cap) {
     if (cap <= 0) return x;
     sl_value in = shape(b, x);
     uint16_t out = add_value(b, in.n_col, in.logit_rows);
-    add_op(b, (sl_op){OP(SL_OP_SOFTCAP, x, SL_NO_VALUE, SL_NO_WEIGHT, SL_NO_WEIGHT), .out = out,
-                      .attr.softcap = {cap}});
+    add_op(b,
+           (sl_op){OP(SL_OP_SOFTCAP, x, SL_NO_VALUE, SL_NO_WEIGHT, SL_NO_WEIGHT), .out = out, .attr.softcap = {cap}});
     return out;
 }
 

@@ -39,7 +39,7 @@ uint16_t sl_build_softcap(sl_build *b, uint16_t x, float cap); // x itself if ca
 uint16_t sl_build_begin(sl_build *b);
 void sl_build_end(sl_build *b, uint16_t x);
 uint16_t sl_build_attention(sl_build *b, uint16_t x,
-                            uint32_t layer); // from the normed input to the output matrix
+                            uint32_t layer);                    // from the normed input to the output matrix
 uint16_t sl_build_ffn(sl_build *b, uint16_t x, uint32_t layer); // gate, up, down
 
 // One for each sl_builder.

@@ -5,9 +5,7 @@
 // heads and rows.
 #include "plan/plan.h"
 
-static uint64_t rows_of(const sl_value *v, uint32_t n_row, uint32_t n_logit) {
-    return v->logit_rows ? n_logit : n_row;
-}
+static uint64_t rows_of(const sl_value *v, uint32_t n_row, uint32_t n_logit) { return v->logit_rows ? n_logit : n_row; }
 
 static uint64_t value_bytes(const sl_plan *p, uint16_t id, uint32_t n_row, uint32_t n_logit) {
     if (id == SL_NO_VALUE) return 0;
@@ -30,8 +28,7 @@ static uint64_t position_bytes(const sl_plan_kv *kv) {
 }
 
 // Positions that the rows see together, and the sum over the rows of what each sees.
-static void count_visible(uint32_t window, uint32_t n_row, uint32_t n_past, uint64_t *n_union,
-                          uint64_t *n_sum) {
+static void count_visible(uint32_t window, uint32_t n_row, uint32_t n_past, uint64_t *n_union, uint64_t *n_sum) {
     uint64_t end = (uint64_t)n_past + n_row, n_grow = n_row; // rows whose window is not yet full
     *n_union = end;
     if (window > 0) {
@@ -41,8 +38,7 @@ static void count_visible(uint32_t window, uint32_t n_row, uint32_t n_past, uint
     *n_sum = n_grow * (2 * (n_past + 1ull) + n_grow - 1) / 2 + (n_row - n_grow) * window;
 }
 
-static void add_attention(sl_cost *c, const sl_plan *p, const sl_op *op, uint32_t n_row,
-                          uint32_t n_past) {
+static void add_attention(sl_cost *c, const sl_plan *p, const sl_op *op, uint32_t n_row, uint32_t n_past) {
     const sl_plan_kv *kv = &p->kv[op->attr.attend.kv_layer];
     uint64_t n_union, n_sum;
     count_visible(kv->window, n_row, n_past, &n_union, &n_sum);
@@ -50,8 +46,7 @@ static void add_attention(sl_cost *c, const sl_plan *p, const sl_op *op, uint32_
     c->n_mac = n_sum * op->attr.attend.n_head * (kv->head_dim + kv->v_dim);
 }
 
-sl_cost sl_plan_op_cost(const sl_plan *plan, const sl_op *op, uint32_t n_row, uint32_t n_logit,
-                        uint32_t n_past) {
+sl_cost sl_plan_op_cost(const sl_plan *plan, const sl_op *op, uint32_t n_row, uint32_t n_logit, uint32_t n_past) {
     sl_cost c = {0};
     const sl_plan_weight *w = op->weight[0] == SL_NO_WEIGHT ? NULL : &plan->weight[op->weight[0]];
     for (int k = 0; k < 2; k++) c.value_bytes += value_bytes(plan, op->in[k], n_row, n_logit);
@@ -66,9 +61,7 @@ sl_cost sl_plan_op_cost(const sl_plan *plan, const sl_op *op, uint32_t n_row, ui
         c.n_mac = (uint64_t)w->n_row * w->n_col * rows_of(&plan->value[op->out], n_row, n_logit);
         if (rows_of(&plan->value[op->out], n_row, n_logit) == 0) c.weight_bytes = 0;
         break;
-    case SL_OP_KV_WRITE:
-        c.kv_write_bytes = n_row * position_bytes(&plan->kv[op->attr.kv.kv_layer]);
-        break;
+    case SL_OP_KV_WRITE: c.kv_write_bytes = n_row * position_bytes(&plan->kv[op->attr.kv.kv_layer]); break;
     case SL_OP_ATTEND: add_attention(&c, plan, op, n_row, n_past); break;
     default: break;
     }

@@ -18,10 +18,8 @@ static void print_value(const sl_plan *p, sl_buf *out, uint16_t id) {
 
 static void print_inputs(sl_buf *out, const sl_op *op) {
     char text[32] = "-";
-    if (op->in[1] != SL_NO_VALUE)
-        snprintf(text, sizeof text, "v%u v%u", op->in[0], op->in[1]);
-    else if (op->in[0] != SL_NO_VALUE)
-        snprintf(text, sizeof text, "v%u", op->in[0]);
+    if (op->in[1] != SL_NO_VALUE) snprintf(text, sizeof text, "v%u v%u", op->in[0], op->in[1]);
+    else if (op->in[0] != SL_NO_VALUE) snprintf(text, sizeof text, "v%u", op->in[0]);
     sl_buf_printf(out, "  %-13s", text);
 }
 
@@ -38,8 +36,7 @@ static void print_weights(const sl_plan *p, sl_buf *out, const sl_op *op) {
 static void print_attrs(sl_buf *out, const sl_op *op) {
     sl_attr_number attr[SL_ATTR_MAX];
     int n = sl_op_attr_numbers(op, attr);
-    for (int k = 0; k < n; k++)
-        sl_buf_printf(out, "%s%s %.7g", k ? ", " : "  (", attr[k].name, attr[k].value);
+    for (int k = 0; k < n; k++) sl_buf_printf(out, "%s%s %.7g", k ? ", " : "  (", attr[k].name, attr[k].value);
     if (n) sl_buf_text(out, ")");
 }
 
@@ -48,12 +45,10 @@ static void print_op(const sl_plan *p, sl_buf *out, uint32_t i) {
     sl_cost cost = sl_plan_op_cost(p, op, 1, 1, 0);
     char layer[8] = "-";
     if (op->layer >= 0) snprintf(layer, sizeof layer, "%d", op->layer);
-    sl_buf_printf(out, "%5u %c %-11s %5s", i, op->barrier ? '|' : ' ', sl_op_infos[op->code].name,
-                  layer);
+    sl_buf_printf(out, "%5u %c %-11s %5s", i, op->barrier ? '|' : ' ', sl_op_infos[op->code].name, layer);
     print_value(p, out, op->out);
     print_inputs(out, op);
-    sl_buf_printf(out, "%11llu",
-                  (ull)(cost.weight_bytes + cost.kv_read_bytes + cost.kv_write_bytes));
+    sl_buf_printf(out, "%11llu", (ull)(cost.weight_bytes + cost.kv_read_bytes + cost.kv_write_bytes));
     print_weights(p, out, op);
     print_attrs(out, op);
     sl_buf_text(out, "\n");
@@ -64,28 +59,24 @@ static void print_totals(const sl_plan *p, sl_buf *out) {
     uint64_t weight_bytes = 0, pos_bytes = 0;
     uint32_t n_phase = 1;
     for (uint32_t i = 0; i < p->n_weight; i++) weight_bytes += p->weight[i].n_bytes;
-    for (uint32_t i = 0; i < p->n_kv; i++)
-        pos_bytes += (p->kv[i].k_blk_bytes + p->kv[i].v_blk_bytes) / SL_KV_BLK_LEN;
+    for (uint32_t i = 0; i < p->n_kv; i++) pos_bytes += (p->kv[i].k_blk_bytes + p->kv[i].v_blk_bytes) / SL_KV_BLK_LEN;
     for (uint32_t i = 0; i < p->n_op; i++) n_phase += p->op[i].barrier;
     sl_buf_printf(out, "\n%u ops in %u phases, %u values\n", p->n_op, n_phase, p->n_value);
-    sl_buf_printf(
-        out, "weights    %14llu bytes in %u tensors; %llu read for a token, %llu multiply-adds\n",
-        (ull)weight_bytes, p->n_weight, (ull)one.weight_bytes, (ull)one.n_mac);
+    sl_buf_printf(out, "weights    %14llu bytes in %u tensors; %llu read for a token, %llu multiply-adds\n",
+                  (ull)weight_bytes, p->n_weight, (ull)one.weight_bytes, (ull)one.n_mac);
     if (p->copy_bytes)
         sl_buf_printf(out, "copies     %14llu bytes of weights in the backend's own order\n", (ull)p->copy_bytes);
-    sl_buf_printf(out, "workspace  %14llu bytes: values %llu, scratch %llu\n",
-                  (ull)p->workspace_bytes, (ull)p->value_bytes, (ull)p->scratch_bytes);
-    sl_buf_printf(out, "kv         %14llu bytes: %u blocks of %d positions, %llu for a position\n",
-                  (ull)p->kv_bytes, p->shape.n_kv_blk, SL_KV_BLK_LEN, (ull)pos_bytes);
+    sl_buf_printf(out, "workspace  %14llu bytes: values %llu, scratch %llu\n", (ull)p->workspace_bytes,
+                  (ull)p->value_bytes, (ull)p->scratch_bytes);
+    sl_buf_printf(out, "kv         %14llu bytes: %u blocks of %d positions, %llu for a position\n", (ull)p->kv_bytes,
+                  p->shape.n_kv_blk, SL_KV_BLK_LEN, (ull)pos_bytes);
 }
 
 void sl_plan_explain(const sl_plan *plan, sl_buf *out) {
     const sl_plan_shape *s = &plan->shape;
-    sl_buf_printf(
-        out,
-        "up to %u rows a step, %u with logits; %u sequences of up to %u positions; K %s, V %s\n",
-        s->n_row_max, s->n_logit_max, s->n_slot, s->n_ctx, sl_type_name((sl_type)s->type_k),
-        sl_type_name((sl_type)s->type_v));
+    sl_buf_printf(out, "up to %u rows a step, %u with logits; %u sequences of up to %u positions; K %s, V %s\n",
+                  s->n_row_max, s->n_logit_max, s->n_slot, s->n_ctx, sl_type_name((sl_type)s->type_k),
+                  sl_type_name((sl_type)s->type_v));
     sl_buf_printf(out,
                   "    # | op          layer  %-34s  %-13s%11s  weights (attributes);  | waits for "
                   "all above\n",

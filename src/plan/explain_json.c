@@ -20,10 +20,8 @@ static void print_ids(sl_buf *out, const char *name, const uint16_t id[2]) {
     int n = 0;
     for (int k = 0; k < 2; k++) {
         if (id[k] == SL_NO_VALUE) continue;
-        if (n++)
-            sl_buf_printf(out, ",%u", id[k]);
-        else
-            sl_buf_printf(out, ",\"%s\":[%u", name, id[k]);
+        if (n++) sl_buf_printf(out, ",%u", id[k]);
+        else sl_buf_printf(out, ",\"%s\":[%u", name, id[k]);
     }
     if (n) sl_buf_text(out, "]");
 }
@@ -32,8 +30,7 @@ static void print_op(const sl_plan *p, const sl_op *op, sl_buf *out) {
     sl_attr_number attr[SL_ATTR_MAX];
     sl_cost cost = sl_plan_op_cost(p, op, 1, 1, 0);
     int n = sl_op_attr_numbers(op, attr);
-    sl_buf_printf(out, "{\"op\":\"%s\",\"barrier\":%s", sl_op_infos[op->code].name,
-                  op->barrier ? "true" : "false");
+    sl_buf_printf(out, "{\"op\":\"%s\",\"barrier\":%s", sl_op_infos[op->code].name, op->barrier ? "true" : "false");
     if (op->layer >= 0) sl_buf_printf(out, ",\"layer\":%d", op->layer);
     print_ids(out, "in", op->in);
     if (op->out != SL_NO_VALUE) sl_buf_printf(out, ",\"out\":%u", op->out);
@@ -42,8 +39,7 @@ static void print_op(const sl_plan *p, const sl_op *op, sl_buf *out) {
         sl_buf_printf(out, "%s\"%s\":%.9g", k ? "," : ",\"attr\":{", attr[k].name, attr[k].value);
     if (n) sl_buf_text(out, "}");
     sl_buf_printf(out, ",\"bytes\":%llu,\"n_mac\":%llu}",
-                  (ull)(cost.weight_bytes + cost.kv_read_bytes + cost.kv_write_bytes),
-                  (ull)cost.n_mac);
+                  (ull)(cost.weight_bytes + cost.kv_read_bytes + cost.kv_write_bytes), (ull)cost.n_mac);
 }
 
 static void print_values(const sl_plan *p, sl_buf *out) {
@@ -52,8 +48,7 @@ static void print_values(const sl_plan *p, sl_buf *out) {
         sl_buf_printf(out,
                       "%s{\"kind\":\"%s\",\"rows\":%u,\"logit_rows\":%s,\"n_col\":%u,\"row_bytes\":"
                       "%llu,\"off\":%llu}",
-                      i ? ",\n" : "", sl_value_kind_name(v),
-                      v->logit_rows ? p->shape.n_logit_max : p->shape.n_row_max,
+                      i ? ",\n" : "", sl_value_kind_name(v), v->logit_rows ? p->shape.n_logit_max : p->shape.n_row_max,
                       v->logit_rows ? "true" : "false", v->n_col, (ull)v->row_bytes, (ull)v->off);
     }
 }
@@ -63,16 +58,16 @@ static void print_weights(const sl_plan *p, sl_buf *out) {
         const sl_plan_weight *w = &p->weight[i];
         sl_buf_text(out, i ? ",\n{\"name\":" : "{\"name\":");
         sl_buf_json(out, sl_span_of(w->name));
-        sl_buf_printf(out, ",\"type\":\"%s\",\"n_row\":%u,\"n_col\":%u,\"bytes\":%llu}",
-                      sl_type_name((sl_type)w->type), w->n_row, w->n_col, (ull)w->n_bytes);
+        sl_buf_printf(out, ",\"type\":\"%s\",\"n_row\":%u,\"n_col\":%u,\"bytes\":%llu}", sl_type_name((sl_type)w->type),
+                      w->n_row, w->n_col, (ull)w->n_bytes);
     }
 }
 
 static void print_ropes(const sl_plan *p, sl_buf *out) {
     for (uint32_t i = 0; i < p->n_rope; i++) {
         const sl_plan_rope *r = &p->rope[i];
-        sl_buf_printf(out, "%s{\"n_rot\":%u,\"mscale\":%.9g,\"inv_freq\":[", i ? ",\n" : "",
-                      r->n_rot, (double)r->mscale);
+        sl_buf_printf(out, "%s{\"n_rot\":%u,\"mscale\":%.9g,\"inv_freq\":[", i ? ",\n" : "", r->n_rot,
+                      (double)r->mscale);
         for (uint32_t k = 0; k < r->n_rot / 2; k++)
             sl_buf_printf(out, "%s%.17g", k ? "," : "", p->inv_freq[r->inv_freq_at + k]);
         sl_buf_text(out, "]}");
@@ -82,19 +77,17 @@ static void print_ropes(const sl_plan *p, sl_buf *out) {
 static void print_kv(const sl_plan *p, sl_buf *out) {
     for (uint32_t i = 0; i < p->n_kv; i++) {
         const sl_plan_kv *kv = &p->kv[i];
-        sl_buf_printf(out, "%s{\"n_head_kv\":%u,\"head_dim\":%u,\"v_dim\":%u,\"window\":%u,",
-                      i ? ",\n" : "", kv->n_head_kv, kv->head_dim, kv->v_dim, kv->window);
-        sl_buf_printf(out,
-                      "\"k_blk_bytes\":%llu,\"v_blk_bytes\":%llu,\"k_off\":%llu,\"v_off\":%llu}",
+        sl_buf_printf(out, "%s{\"n_head_kv\":%u,\"head_dim\":%u,\"v_dim\":%u,\"window\":%u,", i ? ",\n" : "",
+                      kv->n_head_kv, kv->head_dim, kv->v_dim, kv->window);
+        sl_buf_printf(out, "\"k_blk_bytes\":%llu,\"v_blk_bytes\":%llu,\"k_off\":%llu,\"v_off\":%llu}",
                       (ull)kv->k_blk_bytes, (ull)kv->v_blk_bytes, (ull)kv->k_off, (ull)kv->v_off);
     }
 }
 
 static void print_totals(const sl_plan *p, sl_buf *out) {
     sl_cost one = sl_plan_cost(p, 1, 1, 0);
-    sl_buf_printf(
-        out, "\"totals\":{\"token_weight_bytes\":%llu,\"token_n_mac\":%llu,\"value_bytes\":%llu,",
-        (ull)one.weight_bytes, (ull)one.n_mac, (ull)p->value_bytes);
+    sl_buf_printf(out, "\"totals\":{\"token_weight_bytes\":%llu,\"token_n_mac\":%llu,\"value_bytes\":%llu,",
+                  (ull)one.weight_bytes, (ull)one.n_mac, (ull)p->value_bytes);
     sl_buf_printf(out, "\"scratch_bytes\":%llu,\"workspace_bytes\":%llu,\"kv_bytes\":%llu,\"copy_bytes\":%llu}}\n",
                   (ull)p->scratch_bytes, (ull)p->workspace_bytes, (ull)p->kv_bytes, (ull)p->copy_bytes);
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// The plan: a model as a straight program of fixed-size ops over one workspace. This header is the whole contract between
-// the builders, the passes (rewrite, layout, verify, explain, cost) and the backends.
+// The plan: a model as a straight program of fixed-size ops over one workspace. This header is the whole contract
+// between the builders, the passes (rewrite, layout, verify, explain, cost) and the backends.
 //
 // Invariants, checked by verify.c each time a plan is made:
-//  1. An op holds no pointer: value ids, weight ids and small attributes only. A plan can be printed, hashed and compared.
-//  2. A value is written by exactly one op, before any op reads it; it lives in the workspace at [off, off + n_row_max *
-//     row_bytes), 64-byte aligned, and no other value that is live at the same time overlaps it, except that an op's
-//     output may take the place of one of its inputs that dies there where sl_op_may_alias says so.
-//  3. op.barrier is set on the first op that depends on (or would disturb) something written (read) since the last barrier.
+//  1. An op holds no pointer: value ids, weight ids and small attributes only. A plan can be printed and compared.
+//  2. A value is written by exactly one op, before any op reads it; it lives in the workspace at
+//     [off, off + n_row_max * row_bytes), 64-byte aligned, and no other value that is live at the same time overlaps
+//     it, except that an op's output may take the place of one of its inputs that dies there where sl_op_may_alias
+//     says so.
+//  3. op.barrier is set on the first op that depends on (or would disturb) what was written (read) since the last one.
 //     Ops between two barriers may run in any order or at once.
 //  4. Nothing depends on the number of rows: rows, positions, slots, block tables come in sl_step at run time.
 #ifndef SL_PLAN_IR_H
@@ -23,10 +24,10 @@
 #define SL_NO_WEIGHT ((uint16_t)0xffff)
 
 enum {
-    SL_KV_BLK_LEN = 32,    // positions of a KV block
-    SL_ACT_BLK_LEN = 256,  // columns that share a scale in ACT16
-    SL_ACT_SUM_LEN = 16,   // columns that share a sum in ACT16
-    SL_ACT_BASE = 254,     // a 16-bit activation is SL_ACT_BASE * hi + lo
+    SL_KV_BLK_LEN = 32,   // positions of a KV block
+    SL_ACT_BLK_LEN = 256, // columns that share a scale in ACT16
+    SL_ACT_SUM_LEN = 16,  // columns that share a sum in ACT16
+    SL_ACT_BASE = 254,    // a 16-bit activation is SL_ACT_BASE * hi + lo
     SL_WORKSPACE_ALIGN = 64,
 };
 
@@ -45,18 +46,40 @@ typedef enum sl_opcode {
 
 typedef enum sl_act { SL_ACT_SILU, SL_ACT_GELU_TANH } sl_act;
 
-typedef struct sl_attr_embed { float scale; } sl_attr_embed;
-typedef struct sl_attr_rope_table { uint16_t rope; } sl_attr_rope_table; // index into sl_plan.rope
-// `group` divides the columns: n_embd for a whole row, head_dim for a norm of each head; the weight has `group` elements.
-typedef struct sl_attr_norm { float eps; uint32_t group; } sl_attr_norm;
-// interleaved: pairs (2i, 2i+1); else (i, i + n_rot/2). Columns past n_rot of a head are copied. in[0] = x, in[1] = table.
-typedef struct sl_attr_rope { uint32_t n_head, head_dim, n_rot; uint8_t interleaved; } sl_attr_rope;
-typedef struct sl_attr_kv { uint16_t kv_layer; } sl_attr_kv; // in[0] = k (R, n_head_kv*head_dim), in[1] = v (R, n_head_kv*v_dim)
-// Row at position p sees positions max(0, p + 1 - window) .. p of its own sequence (window 0: all). Query head h uses KV
-// head h / (n_head / n_head_kv). scores = q.k * scale, then softcap * tanh(scores / softcap) if softcap > 0.
-typedef struct sl_attr_attend { uint16_t kv_layer; uint32_t n_head, window; float scale, softcap; } sl_attr_attend;
-typedef struct sl_attr_glu { uint8_t act; } sl_attr_glu; // in[0] = gate, in[1] = up
-typedef struct sl_attr_softcap { float cap; } sl_attr_softcap;
+typedef struct sl_attr_embed {
+    float scale;
+} sl_attr_embed;
+typedef struct sl_attr_rope_table {
+    uint16_t rope;
+} sl_attr_rope_table; // index into sl_plan.rope
+// `group` divides the columns: n_embd for a whole row, head_dim for a norm of each head; the weight has `group`
+// elements.
+typedef struct sl_attr_norm {
+    float eps;
+    uint32_t group;
+} sl_attr_norm;
+// interleaved: pairs (2i, 2i+1); else (i, i + n_rot/2). Columns past n_rot of a head are copied. in[0] = x, in[1] =
+// table.
+typedef struct sl_attr_rope {
+    uint32_t n_head, head_dim, n_rot;
+    uint8_t interleaved;
+} sl_attr_rope;
+typedef struct sl_attr_kv {
+    uint16_t kv_layer;
+} sl_attr_kv; // in[0] = k (R, n_head_kv*head_dim), in[1] = v (R, n_head_kv*v_dim)
+// Row at position p sees positions max(0, p + 1 - window) .. p of its own sequence (window 0: all). Query head h uses
+// KV head h / (n_head / n_head_kv). scores = q.k * scale, then softcap * tanh(scores / softcap) if softcap > 0.
+typedef struct sl_attr_attend {
+    uint16_t kv_layer;
+    uint32_t n_head, window;
+    float scale, softcap;
+} sl_attr_attend;
+typedef struct sl_attr_glu {
+    uint8_t act;
+} sl_attr_glu; // in[0] = gate, in[1] = up
+typedef struct sl_attr_softcap {
+    float cap;
+} sl_attr_softcap;
 
 typedef struct sl_op {
     uint8_t code;    // sl_opcode
@@ -93,11 +116,11 @@ typedef struct sl_value {
 } sl_value;
 
 typedef struct sl_plan_weight {
-    char name[64];     // as in the file, NUL-terminated
-    uint8_t type;      // sl_type
-    uint32_t n_row;    // outputs; 1 for vectors
-    uint32_t n_col;    // inputs (row length, contiguous)
-    uint32_t source;   // index into the model's tensors
+    char name[64];   // as in the file, NUL-terminated
+    uint8_t type;    // sl_type
+    uint32_t n_row;  // outputs; 1 for vectors
+    uint32_t n_col;  // inputs (row length, contiguous)
+    uint32_t source; // index into the model's tensors
     uint64_t n_bytes;
     uint64_t copy_bytes; // of the backend's own copy; 0 = none. Set by layout, as is in_place
     uint8_t in_place;    // some op reads the file's bytes
@@ -116,8 +139,8 @@ typedef struct sl_plan_rope {
     float mscale;
 } sl_plan_rope;
 
-// KV storage of one attention layer. A pool block holds SL_KV_BLK_LEN positions of all KV heads; the order of the bytes in
-// a block is the backend's own. Block b of K is at k_off + b * k_blk_bytes of the KV buffer, likewise V.
+// KV storage of one attention layer. A pool block holds SL_KV_BLK_LEN positions of all KV heads; the order of the
+// bytes in a block is the backend's own. Block b of K is at k_off + b * k_blk_bytes of the KV buffer, likewise V.
 typedef struct sl_plan_kv {
     uint32_t n_head_kv, head_dim, v_dim, window;
     uint8_t type_k, type_v; // sl_type: F32, F16 (more to come)
@@ -138,19 +161,19 @@ typedef struct sl_plan_shape {
 typedef struct sl_plan {
     sl_plan_shape shape;
     uint32_t n_vocab;
-    sl_op *op;                // (n_op)          all owned by the plan
-    sl_value *value;          // (n_value)
-    sl_plan_weight *weight;   // (n_weight)
-    sl_plan_rope *rope;       // (n_rope)
-    double *inv_freq;         // (n_inv_freq)
-    sl_plan_kv *kv;           // (n_kv), by kv_layer
+    sl_op *op;              // (n_op)          all owned by the plan
+    sl_value *value;        // (n_value)
+    sl_plan_weight *weight; // (n_weight)
+    sl_plan_rope *rope;     // (n_rope)
+    double *inv_freq;       // (n_inv_freq)
+    sl_plan_kv *kv;         // (n_kv), by kv_layer
     uint32_t n_op, n_value, n_weight, n_rope, n_inv_freq, n_kv;
-    uint16_t logits;          // the value with the result, F32 (n_logit, n_vocab)
-    uint64_t value_bytes;     // workspace for the values; set by layout
+    uint16_t logits;                     // the value with the result, F32 (n_logit, n_vocab)
+    uint64_t value_bytes;                // workspace for the values; set by layout
     uint64_t scratch_off, scratch_bytes; // for the backend's own use inside an op; set by layout
-    uint64_t workspace_bytes; // value_bytes + scratch_bytes, aligned
-    uint64_t kv_bytes;        // of the whole pool
-    uint64_t copy_bytes;      // of all the backend's copies of weights; set by layout
+    uint64_t workspace_bytes;            // value_bytes + scratch_bytes, aligned
+    uint64_t kv_bytes;                   // of the whole pool
+    uint64_t copy_bytes;                 // of all the backend's copies of weights; set by layout
 } sl_plan;
 
 // Step arguments: all that varies. Arrays are borrowed for the duration of the step.

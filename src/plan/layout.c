@@ -48,8 +48,7 @@ static bool needs_barrier(const layout *l, const sl_op *op, uint32_t phase) {
         if (l->life[op->in[k]].def == phase) return true;
     if (op->code == SL_OP_ATTEND) return l->kv_write[op->attr.attend.kv_layer] == phase;
     if (op->code == SL_OP_KV_WRITE)
-        return l->kv_write[op->attr.kv.kv_layer] == phase ||
-               l->kv_read[op->attr.kv.kv_layer] == phase;
+        return l->kv_write[op->attr.kv.kv_layer] == phase || l->kv_read[op->attr.kv.kv_layer] == phase;
     return false;
 }
 
@@ -81,8 +80,7 @@ static void find_phases(layout *l) {
 
 static uint64_t row_bytes(const sl_value *v) {
     if (v->kind == SL_VALUE_ACT16) return sl_act16_row_bytes(v->n_col);
-    return ((uint64_t)v->n_col * 4 + SL_WORKSPACE_ALIGN - 1) / SL_WORKSPACE_ALIGN *
-           SL_WORKSPACE_ALIGN;
+    return ((uint64_t)v->n_col * 4 + SL_WORKSPACE_ALIGN - 1) / SL_WORKSPACE_ALIGN * SL_WORKSPACE_ALIGN;
 }
 
 static uint64_t value_bytes(const sl_plan *p, const sl_value *v) {
@@ -119,8 +117,7 @@ static void take_over(layout *l, uint16_t from, uint16_t to) {
 
 // The smallest gap that holds it, or the end.
 static void take_best(layout *l, uint16_t v) {
-    uint64_t n_bytes = value_bytes(l->plan, &l->plan->value[v]), best = UINT64_MAX, begin = 0,
-             off = 0;
+    uint64_t n_bytes = value_bytes(l->plan, &l->plan->value[v]), best = UINT64_MAX, begin = 0, off = 0;
     uint32_t at = l->n_taken;
     for (uint32_t i = 0; i < l->n_taken; i++) {
         uint64_t gap = l->taken[i].off - begin;
@@ -144,10 +141,8 @@ static void place_values(layout *l) {
         if (op->out == SL_NO_VALUE) continue;
         release_before(l, l->phase[i]);
         uint16_t from = find_alias(l, op, l->phase[i]);
-        if (from != SL_NO_VALUE)
-            take_over(l, from, op->out);
-        else
-            take_best(l, op->out);
+        if (from != SL_NO_VALUE) take_over(l, from, op->out);
+        else take_best(l, op->out);
     }
 }
 
@@ -180,17 +175,14 @@ static sl_status place_kv(sl_plan *p) {
     uint64_t end = 0, n_bytes;
     for (uint32_t i = 0; i < p->n_kv; i++) {
         sl_plan_kv *kv = &p->kv[i];
-        uint64_t n_pos = (uint64_t)kv->n_head_kv *
-                         SL_KV_BLK_LEN; // times 1024 columns of 4 bytes: far below 2^64
+        uint64_t n_pos = (uint64_t)kv->n_head_kv * SL_KV_BLK_LEN; // times 1024 columns of 4 bytes: far below 2^64
         kv->k_blk_bytes = n_pos * sl_type_row_bytes(sl_type_find(kv->type_k), kv->head_dim);
         kv->v_blk_bytes = n_pos * sl_type_row_bytes(sl_type_find(kv->type_v), kv->v_dim);
         kv->k_off = end;
-        if (!sl_size_mul(&n_bytes, kv->k_blk_bytes, p->shape.n_kv_blk) ||
-            !sl_size_add(&end, end, n_bytes))
+        if (!sl_size_mul(&n_bytes, kv->k_blk_bytes, p->shape.n_kv_blk) || !sl_size_add(&end, end, n_bytes))
             goto overflow;
         kv->v_off = end;
-        if (!sl_size_mul(&n_bytes, kv->v_blk_bytes, p->shape.n_kv_blk) ||
-            !sl_size_add(&end, end, n_bytes))
+        if (!sl_size_mul(&n_bytes, kv->v_blk_bytes, p->shape.n_kv_blk) || !sl_size_add(&end, end, n_bytes))
             goto overflow;
     }
     p->kv_bytes = end;

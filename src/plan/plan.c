@@ -14,20 +14,16 @@ const sl_op_info sl_op_infos[SL_OP_COUNT] = {
 
 static sl_status check_kv_type(uint8_t type, const char *which) {
     if (type == SL_TYPE_F32 || type == SL_TYPE_F16) return SL_OK;
-    return SL_FAIL(SL_UNSUPPORTED, "the %s cache cannot have type %s; f16 and f32 are supported",
-                   which, sl_type_name((sl_type)type));
+    return SL_FAIL(SL_UNSUPPORTED, "the %s cache cannot have type %s; f16 and f32 are supported", which,
+                   sl_type_name((sl_type)type));
 }
 
 static sl_status check_shape(const sl_plan_shape *s) {
-    if (s->n_row_max < 1 || s->n_row_max > 1 << 20)
-        return SL_FAIL(SL_BAD_ARG, "a step of %u rows", s->n_row_max);
+    if (s->n_row_max < 1 || s->n_row_max > 1 << 20) return SL_FAIL(SL_BAD_ARG, "a step of %u rows", s->n_row_max);
     if (s->n_logit_max < 1 || s->n_logit_max > s->n_row_max)
-        return SL_FAIL(SL_BAD_ARG, "%u rows of logits in a step of %u rows", s->n_logit_max,
-                       s->n_row_max);
-    if (s->n_ctx < 1 || s->n_ctx > INT32_MAX || s->n_slot < 1 || s->n_kv_blk < 1 ||
-        s->n_kv_blk > INT32_MAX)
-        return SL_FAIL(SL_BAD_ARG, "a context of %u, %u sequences, %u blocks", s->n_ctx, s->n_slot,
-                       s->n_kv_blk);
+        return SL_FAIL(SL_BAD_ARG, "%u rows of logits in a step of %u rows", s->n_logit_max, s->n_row_max);
+    if (s->n_ctx < 1 || s->n_ctx > INT32_MAX || s->n_slot < 1 || s->n_kv_blk < 1 || s->n_kv_blk > INT32_MAX)
+        return SL_FAIL(SL_BAD_ARG, "a context of %u, %u sequences, %u blocks", s->n_ctx, s->n_slot, s->n_kv_blk);
     SL_TRY(check_kv_type(s->type_k, "K"));
     return check_kv_type(s->type_v, "V");
 }
@@ -80,16 +76,12 @@ sl_status sl_plan_build(sl_plan **out, const sl_model *model, const sl_plan_shap
     p->shape = *shape;
     p->n_vocab = model->config.n_vocab;
     p->logits = SL_NO_VALUE;
-    sl_build b = {.plan = p,
-                  .config = &model->config,
-                  .weights = &model->weights,
-                  .n_source = sl_gguf_n_tensors(model->gguf)};
+    sl_build b = {
+        .plan = p, .config = &model->config, .weights = &model->weights, .n_source = sl_gguf_n_tensors(model->gguf)};
     sl_status status = build(&b);
     sl_free(b.weight_id);
-    if (status != SL_OK)
-        sl_plan_destroy(p);
-    else
-        *out = p;
+    if (status != SL_OK) sl_plan_destroy(p);
+    else *out = p;
     return status;
 }
 
@@ -102,10 +94,8 @@ sl_status sl_plan_create(sl_plan **out, const sl_model *model, const sl_plan_opt
     SL_TRY_OUT(sl_plan_layout(p, options->supports, options->user));
     SL_TRY_OUT(sl_plan_verify(p));
 out:
-    if (status != SL_OK)
-        sl_plan_destroy(p);
-    else
-        *out = p;
+    if (status != SL_OK) sl_plan_destroy(p);
+    else *out = p;
     return status;
 }
 

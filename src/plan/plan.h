@@ -8,8 +8,8 @@
 #include "model/model.h"
 #include "plan/ir.h"
 
-// What an op needs of a backend: the largest scratch is added to the workspace by layout, copies are summed up. Fails with
-// SL_UNSUPPORTED naming the op.
+// What an op needs of a backend: the largest scratch is added to the workspace by layout, copies are summed up. Fails
+// with SL_UNSUPPORTED naming the op.
 typedef sl_status sl_plan_supports(void *user, const sl_plan *plan, const sl_op *op, sl_op_need *need);
 
 typedef struct sl_plan_options {

@@ -15,9 +15,7 @@ typedef struct rewriter {
     uint16_t *quantised; // (n_value) its 16-bit version, or SL_NO_VALUE
 } rewriter;
 
-static bool is_matmul(const sl_op *op) {
-    return op->code == SL_OP_MATMUL || op->code == SL_OP_MATMUL_ADD;
-}
+static bool is_matmul(const sl_op *op) { return op->code == SL_OP_MATMUL || op->code == SL_OP_MATMUL_ADD; }
 
 static bool reads_quantised_matrix(const sl_plan *p, const sl_op *op) {
     return is_matmul(op) && sl_type_find(p->weight[op->weight[0]].type)->blk_len > 1;
@@ -50,9 +48,7 @@ static sl_status init(rewriter *r, sl_plan *p) {
     return SL_OK;
 }
 
-static void emit(rewriter *r, sl_op op) {
-    r->op[r->n_op++] = op;
-}
+static void emit(rewriter *r, sl_op op) { r->op[r->n_op++] = op; }
 
 static void replace_program(rewriter *r) {
     sl_free(r->plan->op);
@@ -103,8 +99,7 @@ static sl_status fuse_act16(rewriter *r) {
 // Which input of an ADD is a product that nothing else reads? -1: none.
 static int find_product(const rewriter *r, const sl_op *add) {
     for (int k = 0; k < 2; k++)
-        if (r->n_reader[add->in[k]] == 1 && r->plan->op[r->def[add->in[k]]].code == SL_OP_MATMUL)
-            return k;
+        if (r->n_reader[add->in[k]] == 1 && r->plan->op[r->def[add->in[k]]].code == SL_OP_MATMUL) return k;
     return -1;
 }
 
@@ -159,10 +154,8 @@ static sl_status run(sl_plan *p, uint32_t fusion) {
     rewriter r;
     sl_status status;
     SL_TRY_OUT(init(&r, p));
-    if (fusion == SL_FUSE_ACT16)
-        SL_TRY_OUT(fuse_act16(&r));
-    else
-        fuse_matmul_add(&r);
+    if (fusion == SL_FUSE_ACT16) SL_TRY_OUT(fuse_act16(&r));
+    else fuse_matmul_add(&r);
     replace_program(&r);
     status = renumber(p);
 out:

@@ -17,35 +17,29 @@ sl_status sl_verify_fail(const sl_plan *plan, uint32_t op, const char *fmt, ...)
     va_end(ap);
     uint8_t code = plan->op[op].code;
     return SL_FAIL(SL_INTERNAL, "the plan is wrong at op %u (%s, layer %d): %s", op,
-                   code < SL_OP_COUNT ? sl_op_infos[code].name : "unknown", plan->op[op].layer,
-                   text);
+                   code < SL_OP_COUNT ? sl_op_infos[code].name : "unknown", plan->op[op].layer, text);
 }
 
 static sl_status check_weight(const sl_plan *p, uint32_t i) {
     const sl_plan_weight *w = &p->weight[i];
     const sl_type_info *info = sl_type_find(w->type);
-    bool ok = info && info->computable && w->n_row > 0 && w->n_col > 0 &&
-              w->n_col % info->blk_len == 0 &&
-              w->n_bytes == w->n_row * sl_type_row_bytes(info, w->n_col) &&
-              memchr(w->name, 0, sizeof w->name) && w->name[0];
+    bool ok = info && info->computable && w->n_row > 0 && w->n_col > 0 && w->n_col % info->blk_len == 0 &&
+              w->n_bytes == w->n_row * sl_type_row_bytes(info, w->n_col) && memchr(w->name, 0, sizeof w->name) &&
+              w->name[0];
     if (ok) return SL_OK;
-    return SL_FAIL(SL_INTERNAL, "the plan is wrong at weight %u (%.63s): type, shape or bytes", i,
-                   w->name);
+    return SL_FAIL(SL_INTERNAL, "the plan is wrong at weight %u (%.63s): type, shape or bytes", i, w->name);
 }
 
 static sl_status check_tables(const sl_plan *p) {
-    if (p->n_op == 0 || p->n_value == 0 || p->n_value >= SL_NO_VALUE ||
-        p->n_weight >= SL_NO_WEIGHT || p->n_kv >= UINT16_MAX)
-        return SL_FAIL(SL_INTERNAL, "the plan has %u ops, %u values, %u weights", p->n_op,
-                       p->n_value, p->n_weight);
+    if (p->n_op == 0 || p->n_value == 0 || p->n_value >= SL_NO_VALUE || p->n_weight >= SL_NO_WEIGHT ||
+        p->n_kv >= UINT16_MAX)
+        return SL_FAIL(SL_INTERNAL, "the plan has %u ops, %u values, %u weights", p->n_op, p->n_value, p->n_weight);
     for (uint32_t i = 0; i < p->n_weight; i++) SL_TRY(check_weight(p, i));
     for (uint32_t i = 0; i < p->n_rope; i++) {
         const sl_plan_rope *r = &p->rope[i];
         bool ok = r->n_rot > 0 && r->n_rot % 2 == 0 && r->inv_freq_at <= p->n_inv_freq &&
-                  r->n_rot / 2 <= p->n_inv_freq - r->inv_freq_at && isfinite(r->mscale) &&
-                  r->mscale > 0;
-        for (uint32_t k = 0; ok && k < r->n_rot / 2; k++)
-            ok = isfinite(p->inv_freq[r->inv_freq_at + k]);
+                  r->n_rot / 2 <= p->n_inv_freq - r->inv_freq_at && isfinite(r->mscale) && r->mscale > 0;
+        for (uint32_t k = 0; ok && k < r->n_rot / 2; k++) ok = isfinite(p->inv_freq[r->inv_freq_at + k]);
         if (!ok) return SL_FAIL(SL_INTERNAL, "the plan is wrong at rotary set %u", i);
     }
     for (uint32_t i = 0; i < p->n_kv; i++)
@@ -79,22 +73,18 @@ static sl_status check_order(const sl_plan *p, uint8_t *state) {
         const sl_op *op = &p->op[i];
         SL_TRY(check_ids(p, i));
         for (int k = 0; k < sl_op_infos[op->code].n_in; k++) {
-            if (state[op->in[k]] == 0)
-                return sl_verify_fail(p, i, "value %u is read before it is written", op->in[k]);
+            if (state[op->in[k]] == 0) return sl_verify_fail(p, i, "value %u is read before it is written", op->in[k]);
             state[op->in[k]] = 2;
         }
         if (op->out == SL_NO_VALUE) continue;
-        if (state[op->out] != 0)
-            return sl_verify_fail(p, i, "value %u is written a second time", op->out);
+        if (state[op->out] != 0) return sl_verify_fail(p, i, "value %u is written a second time", op->out);
         state[op->out] = 1;
     }
-    if (p->logits >= p->n_value || state[p->logits] == 0)
-        return SL_FAIL(SL_INTERNAL, "the plan writes no logits");
+    if (p->logits >= p->n_value || state[p->logits] == 0) return SL_FAIL(SL_INTERNAL, "the plan writes no logits");
     state[p->logits] = 2;
     for (uint32_t v = 0; v < p->n_value; v++)
         if (state[v] != 2)
-            return SL_FAIL(SL_INTERNAL, "the plan's value %u is never %s", v,
-                           state[v] ? "read" : "written");
+            return SL_FAIL(SL_INTERNAL, "the plan's value %u is never %s", v, state[v] ? "read" : "written");
     const sl_value *logits = &p->value[p->logits];
     if (logits->kind != SL_VALUE_F32 || logits->n_col != p->n_vocab || logits->logit_rows != 1)
         return SL_FAIL(SL_INTERNAL, "the plan's logits have the wrong shape");

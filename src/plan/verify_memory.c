@@ -7,9 +7,8 @@
 
 static uint64_t expected_row_bytes(const sl_value *v) {
     uint64_t n = (uint64_t)v->n_col * sizeof(float);
-    return v->kind == SL_VALUE_ACT16
-               ? sl_act16_row_bytes(v->n_col)
-               : n + (SL_WORKSPACE_ALIGN - n % SL_WORKSPACE_ALIGN) % SL_WORKSPACE_ALIGN;
+    return v->kind == SL_VALUE_ACT16 ? sl_act16_row_bytes(v->n_col)
+                                     : n + (SL_WORKSPACE_ALIGN - n % SL_WORKSPACE_ALIGN) % SL_WORKSPACE_ALIGN;
 }
 
 static uint64_t end_of(const sl_plan *p, const sl_value *v) {
@@ -24,22 +23,17 @@ static sl_status check_places(const sl_plan *p) {
     uint64_t end = 0;
     for (uint32_t i = 0; i < p->n_value; i++) {
         const sl_value *v = &p->value[i];
-        if (v->row_bytes != expected_row_bytes(v) || v->off % SL_WORKSPACE_ALIGN != 0 ||
-            v->off >= UINT64_MAX / 2)
-            return SL_FAIL(
-                SL_INTERNAL,
-                "the plan's value %u lies at %llu with rows of %llu in a workspace of %llu", i,
-                (unsigned long long)v->off, (unsigned long long)v->row_bytes,
-                (unsigned long long)p->value_bytes);
+        if (v->row_bytes != expected_row_bytes(v) || v->off % SL_WORKSPACE_ALIGN != 0 || v->off >= UINT64_MAX / 2)
+            return SL_FAIL(SL_INTERNAL, "the plan's value %u lies at %llu with rows of %llu in a workspace of %llu", i,
+                           (unsigned long long)v->off, (unsigned long long)v->row_bytes,
+                           (unsigned long long)p->value_bytes);
         end = SL_MAX(end, end_of(p, v));
     }
-    if (end != p->value_bytes)
-        return SL_FAIL(SL_INTERNAL, "the plan's values do not end where they should");
+    if (end != p->value_bytes) return SL_FAIL(SL_INTERNAL, "the plan's values do not end where they should");
     if (p->scratch_off < end || p->scratch_off % SL_WORKSPACE_ALIGN != 0 ||
-        p->workspace_bytes != p->scratch_off + p->scratch_bytes ||
-        p->workspace_bytes < p->scratch_bytes)
-        return SL_FAIL(SL_INTERNAL, "the plan's scratch lies at %llu of %llu",
-                       (unsigned long long)p->scratch_off, (unsigned long long)p->workspace_bytes);
+        p->workspace_bytes != p->scratch_off + p->scratch_bytes || p->workspace_bytes < p->scratch_bytes)
+        return SL_FAIL(SL_INTERNAL, "the plan's scratch lies at %llu of %llu", (unsigned long long)p->scratch_off,
+                       (unsigned long long)p->workspace_bytes);
     return SL_OK;
 }
 
@@ -57,8 +51,7 @@ static sl_status check_kv(const sl_plan *p) {
         if (!types || kv->k_blk_bytes != kv_block_bytes(kv, kv->type_k, kv->head_dim) ||
             kv->v_blk_bytes != kv_block_bytes(kv, kv->type_v, kv->v_dim) || kv->k_off != end ||
             kv->v_off != kv->k_off + kv->k_blk_bytes * p->shape.n_kv_blk)
-            return SL_FAIL(SL_INTERNAL, "the plan is wrong at kv layer %u: types, bytes or offsets",
-                           i);
+            return SL_FAIL(SL_INTERNAL, "the plan is wrong at kv layer %u: types, bytes or offsets", i);
         end = kv->v_off + kv->v_blk_bytes * p->shape.n_kv_blk;
     }
     if (end != p->kv_bytes) return SL_FAIL(SL_INTERNAL, "the plan's KV pool has the wrong size");
@@ -72,8 +65,8 @@ static sl_status check_kv(const sl_plan *p) {
 static bool may_cover(const sl_plan *p, uint32_t i, uint16_t v, const uint32_t *last_reader) {
     const sl_op *op = &p->op[i];
     const sl_value *in = &p->value[v], *out = &p->value[op->out];
-    if (last_reader[v] != i || in->off != out->off || in->row_bytes != out->row_bytes ||
-        in->kind != out->kind || in->logit_rows != out->logit_rows)
+    if (last_reader[v] != i || in->off != out->off || in->row_bytes != out->row_bytes || in->kind != out->kind ||
+        in->logit_rows != out->logit_rows)
         return false;
     for (int k = 0; k < sl_op_infos[op->code].n_in; k++)
         if (op->in[k] == v && !sl_op_may_alias(op, k)) return false;
@@ -93,9 +86,8 @@ static sl_status play_values(const sl_plan *p, uint32_t *last_reader, uint16_t *
             live[n++] = live[k];
             if (op->out != SL_NO_VALUE && overlap(p, &p->value[live[k]], &p->value[op->out]) &&
                 !may_cover(p, i, live[k], last_reader))
-                return sl_verify_fail(p, i,
-                                      "value %u is written over value %u, which is still wanted",
-                                      op->out, live[k]);
+                return sl_verify_fail(p, i, "value %u is written over value %u, which is still wanted", op->out,
+                                      live[k]);
         }
         n_live = n;
         if (op->out != SL_NO_VALUE) live[n_live++] = op->out;

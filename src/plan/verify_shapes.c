@@ -13,14 +13,12 @@ typedef struct checker {
     const sl_plan_weight *weight[2]; // NULL if none
 } checker;
 
-#define WANT(cond)                                                                                 \
-    do {                                                                                           \
-        if (!(cond)) return sl_verify_fail(c->plan, c->i, "not so: %s", #cond);                    \
+#define WANT(cond)                                                              \
+    do {                                                                        \
+        if (!(cond)) return sl_verify_fail(c->plan, c->i, "not so: %s", #cond); \
     } while (0)
 
-static bool is_f32(const sl_value *v) {
-    return v->kind == SL_VALUE_F32;
-}
+static bool is_f32(const sl_value *v) { return v->kind == SL_VALUE_F32; }
 
 static bool same_shape(const sl_value *a, const sl_value *b) {
     return a->n_col == b->n_col && a->logit_rows == b->logit_rows;
@@ -30,9 +28,7 @@ static bool is_vector(const sl_plan_weight *w, uint32_t n) {
     return w->type == SL_TYPE_F32 && w->n_row == 1 && w->n_col == n;
 }
 
-static bool is_quantised(const sl_plan_weight *w) {
-    return sl_type_find(w->type)->blk_len > 1;
-}
+static bool is_quantised(const sl_plan_weight *w) { return sl_type_find(w->type)->blk_len > 1; }
 
 static sl_status check_embed(const checker *c) {
     WANT(is_f32(c->out) && c->out->logit_rows == 0);
@@ -76,8 +72,7 @@ static const sl_op *writer_of(const sl_plan *p, uint16_t value) {
 
 static sl_status check_rope(const checker *c) {
     const sl_attr_rope *a = &c->op->attr.rope;
-    WANT(is_f32(c->in[0]) && is_f32(c->out) && same_shape(c->in[0], c->out) &&
-         c->out->logit_rows == 0);
+    WANT(is_f32(c->in[0]) && is_f32(c->out) && same_shape(c->in[0], c->out) && c->out->logit_rows == 0);
     WANT(a->n_head > 0 && (uint64_t)a->n_head * a->head_dim == c->out->n_col);
     WANT(a->n_rot > 0 && a->n_rot % 2 == 0 && a->n_rot <= a->head_dim && a->interleaved <= 1);
     WANT(c->in[1]->n_col == a->n_rot && writer_of(c->plan, c->op->in[1])->code == SL_OP_ROPE_TABLE);
@@ -87,13 +82,10 @@ static sl_status check_rope(const checker *c) {
 static sl_status check_kv_write(const checker *c) {
     WANT(c->op->attr.kv.kv_layer < c->plan->n_kv);
     const sl_plan_kv *kv = &c->plan->kv[c->op->attr.kv.kv_layer];
-    WANT(is_f32(c->in[0]) && is_f32(c->in[1]) && c->in[0]->logit_rows == 0 &&
-         c->in[1]->logit_rows == 0);
-    WANT(c->in[0]->n_col == kv->n_head_kv * kv->head_dim &&
-         c->in[1]->n_col == kv->n_head_kv * kv->v_dim);
+    WANT(is_f32(c->in[0]) && is_f32(c->in[1]) && c->in[0]->logit_rows == 0 && c->in[1]->logit_rows == 0);
+    WANT(c->in[0]->n_col == kv->n_head_kv * kv->head_dim && c->in[1]->n_col == kv->n_head_kv * kv->v_dim);
     for (uint32_t k = 0; k < c->i; k++)
-        WANT(c->plan->op[k].code != SL_OP_KV_WRITE ||
-             c->plan->op[k].attr.kv.kv_layer != c->op->attr.kv.kv_layer);
+        WANT(c->plan->op[k].code != SL_OP_KV_WRITE || c->plan->op[k].attr.kv.kv_layer != c->op->attr.kv.kv_layer);
     return SL_OK;
 }
 
@@ -101,22 +93,18 @@ static sl_status check_attend(const checker *c) {
     const sl_attr_attend *a = &c->op->attr.attend;
     WANT(a->kv_layer < c->plan->n_kv);
     const sl_plan_kv *kv = &c->plan->kv[a->kv_layer];
-    WANT(is_f32(c->in[0]) && is_f32(c->out) && c->in[0]->logit_rows == 0 &&
-         c->out->logit_rows == 0);
+    WANT(is_f32(c->in[0]) && is_f32(c->out) && c->in[0]->logit_rows == 0 && c->out->logit_rows == 0);
     WANT(a->n_head > 0 && a->n_head % kv->n_head_kv == 0 && a->window == kv->window);
     WANT(c->in[0]->n_col == a->n_head * kv->head_dim && c->out->n_col == a->n_head * kv->v_dim);
     WANT(isfinite(a->scale) && a->scale > 0 && isfinite(a->softcap) && a->softcap >= 0);
     uint32_t k = 0;
-    while (k < c->i && (c->plan->op[k].code != SL_OP_KV_WRITE ||
-                        c->plan->op[k].attr.kv.kv_layer != a->kv_layer))
-        k++;
+    while (k < c->i && (c->plan->op[k].code != SL_OP_KV_WRITE || c->plan->op[k].attr.kv.kv_layer != a->kv_layer)) k++;
     WANT(k < c->i); // its keys and values are written before
     return SL_OK;
 }
 
 static sl_status check_glu(const checker *c) {
-    WANT(is_f32(c->in[0]) && is_f32(c->in[1]) && same_shape(c->in[0], c->out) &&
-         same_shape(c->in[1], c->out));
+    WANT(is_f32(c->in[0]) && is_f32(c->in[1]) && same_shape(c->in[0], c->out) && same_shape(c->in[1], c->out));
     WANT(is_f32(c->out) == (c->op->code == SL_OP_GLU));
     WANT(c->op->attr.glu.act <= SL_ACT_GELU_TANH);
     return SL_OK;
@@ -170,8 +158,8 @@ sl_status sl_verify_shapes(const sl_plan *plan) {
     for (uint32_t v = 0; v < plan->n_value; v++) {
         const sl_value *value = &plan->value[v];
         if (value->kind > SL_VALUE_ACT16 || value->logit_rows > 1 || value->n_col == 0)
-            return SL_FAIL(SL_INTERNAL, "the plan is wrong at value %u: kind %u, %u columns", v,
-                           value->kind, value->n_col);
+            return SL_FAIL(SL_INTERNAL, "the plan is wrong at value %u: kind %u, %u columns", v, value->kind,
+                           value->n_col);
     }
     for (uint32_t i = 0; i < plan->n_op; i++) {
         const sl_op *op = &plan->op[i];

@@ -28,17 +28,14 @@ void sl_decode_iq4_xs(float *out, const void *blocks, size_t n_blk) {
         float d = sl_f16_to_f32(b->d);
         for (int j = 0; j < 8; j++) {
             int low = b->scales_l[j / 2] >> j % 2 * 4 & 15, high = b->scales_h >> j * 2 & 3;
-            decode_halves(out + j * 32, d * (float)((low | high << 4) - 32), b->qs + j * 16,
-                          iq4_values);
+            decode_halves(out + j * 32, d * (float)((low | high << 4) - 32), b->qs + j * 16, iq4_values);
         }
     }
 }
 
 // 2^(e - 128); the two smallest are subnormal. 255, a NaN in the OCP format, is a number to the
 // reference.
-static float half_of_e8m0(uint8_t e) {
-    return sl_f32_from_bits(e < 2 ? 0x00200000u << e : (uint32_t)(e - 1) << 23);
-}
+static float half_of_e8m0(uint8_t e) { return sl_f32_from_bits(e < 2 ? 0x00200000u << e : (uint32_t)(e - 1) << 23); }
 
 void sl_decode_mxfp4(float *out, const void *blocks, size_t n_blk) {
     const sl_blk_mxfp4 *b = blocks;

@@ -55,20 +55,15 @@ void sl_decode_q3_k(float *restrict out, const void *blocks, size_t n_blk) {
 }
 
 // Of sub-block j of q4_K and q5_K.
-static int scale_q4(const uint8_t s[12], int j) {
-    return j < 4 ? s[j] & 63 : (s[4 + j] & 15) | s[j - 4] >> 6 << 4;
-}
-static int min_q4(const uint8_t s[12], int j) {
-    return j < 4 ? s[4 + j] & 63 : s[4 + j] >> 4 | s[j] >> 6 << 4;
-}
+static int scale_q4(const uint8_t s[12], int j) { return j < 4 ? s[j] & 63 : (s[4 + j] & 15) | s[j - 4] >> 6 << 4; }
+static int min_q4(const uint8_t s[12], int j) { return j < 4 ? s[4 + j] & 63 : s[4 + j] >> 4 | s[j] >> 6 << 4; }
 
 void sl_decode_q4_k(float *restrict out, const void *blocks, size_t n_blk) {
     const sl_blk_q4_k *b = blocks;
     for (size_t i = 0; i < n_blk; i++, b++) {
         float d = sl_f16_to_f32(b->d), dmin = sl_f16_to_f32(b->dmin);
         for (int j = 0; j < 8; j++, out += 32) {
-            float scale = d * (float)scale_q4(b->scales, j),
-                  min = dmin * (float)min_q4(b->scales, j);
+            float scale = d * (float)scale_q4(b->scales, j), min = dmin * (float)min_q4(b->scales, j);
             int shift;
             const uint8_t *q = nibbles(b->qs, 32 * j, 32, &shift);
             for (int l = 0; l < 32; l++) out[l] = scale * (float)(q[l] >> shift & 15) - min;
@@ -81,12 +76,10 @@ void sl_decode_q5_k(float *restrict out, const void *blocks, size_t n_blk) {
     for (size_t i = 0; i < n_blk; i++, b++) {
         float d = sl_f16_to_f32(b->d), dmin = sl_f16_to_f32(b->dmin);
         for (int j = 0; j < 8; j++, out += 32) {
-            float scale = d * (float)scale_q4(b->scales, j),
-                  min = dmin * (float)min_q4(b->scales, j);
+            float scale = d * (float)scale_q4(b->scales, j), min = dmin * (float)min_q4(b->scales, j);
             int shift;
             const uint8_t *q = nibbles(b->qs, 32 * j, 32, &shift), *high = b->qh;
-            for (int l = 0; l < 32; l++)
-                out[l] = scale * (float)((q[l] >> shift & 15) | (high[l] >> j & 1) << 4) - min;
+            for (int l = 0; l < 32; l++) out[l] = scale * (float)((q[l] >> shift & 15) | (high[l] >> j & 1) << 4) - min;
         }
     }
 }

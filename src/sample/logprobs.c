@@ -14,17 +14,14 @@ static float logprob(float x, float max, double log_sum) {
     return x < max ? (float)((double)x - max - log_sum) : -INFINITY;
 }
 
-size_t sl_top_logprobs(const float *logits, size_t n, size_t k, int32_t *ids, float *logprobs,
-                       int32_t id, float *of) {
+size_t sl_top_logprobs(const float *logits, size_t n, size_t k, int32_t *ids, float *logprobs, int32_t id, float *of) {
     float max = -INFINITY;
     for (size_t i = 0; i < n; i++)
         if (logits[i] > max) max = logits[i];
     double sum = 0;
     for (size_t i = 0; i < n; i++)
-        if (logits[i] == max)
-            sum += 1;
-        else if (logits[i] < max)
-            sum += sl_exp_negative((double)logits[i] - max);
+        if (logits[i] == max) sum += 1;
+        else if (logits[i] < max) sum += sl_exp_negative((double)logits[i] - max);
     double log_sum = log(sum);
     k = sl_rank_top(ids, logits, n, k);
     for (size_t i = 0; i < k; i++) logprobs[i] = logprob(logits[ids[i]], max, log_sum);

@@ -6,9 +6,7 @@
 
 #include "base/compiler.h"
 
-SL_INLINE float number(float x) {
-    return x == x ? x : -INFINITY;
-}
+SL_INLINE float number(float x) { return x == x ? x : -INFINITY; }
 
 SL_INLINE bool better(const float *score, int32_t a, int32_t b) {
     float x = number(score[a]), y = number(score[b]);

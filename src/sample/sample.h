@@ -30,15 +30,13 @@ typedef struct sl_sampler_options {
 
 typedef struct sl_sampler sl_sampler;
 // SL_BAD_ARG names an option out of its range.
-sl_status sl_sampler_create(sl_sampler **out, int32_t n_vocab, int32_t n_history,
-                            const sl_sampler_options *options);
+sl_status sl_sampler_create(sl_sampler **out, int32_t n_vocab, int32_t n_history, const sl_sampler_options *options);
 void sl_sampler_destroy(sl_sampler *sampler); // NULL is fine
 void sl_sampler_accept(sl_sampler *sampler, int32_t token);
 // logits (n_vocab)
 sl_status sl_sampler_sample(sl_sampler *sampler, const float *logits, int32_t *token);
 
 // See sluice_top_logprobs.
-size_t sl_top_logprobs(const float *logits, size_t n, size_t k, int32_t *ids, float *logprobs,
-                       int32_t id, float *of);
+size_t sl_top_logprobs(const float *logits, size_t n, size_t k, int32_t *ids, float *logprobs, int32_t id, float *of);
 
 #endif

@@ -33,8 +33,7 @@ struct sl_sampler {
 // NaN fails every test.
 static sl_status check_options(const sl_sampler_options *o, int32_t n_vocab) {
     if (!isfinite(o->temp)) return SL_FAIL(SL_BAD_ARG, "the temperature must be a finite number");
-    if (o->top_k < 0)
-        return SL_FAIL(SL_BAD_ARG, "top-k is %d; it must be 0 (off) or more", o->top_k);
+    if (o->top_k < 0) return SL_FAIL(SL_BAD_ARG, "top-k is %d; it must be 0 (off) or more", o->top_k);
     if (!(o->top_p >= 0 && o->top_p <= 1))
         return SL_FAIL(SL_BAD_ARG, "top-p is %g; it must be in 0 .. 1", (double)o->top_p);
     if (!(o->min_p >= 0 && o->min_p <= 1))
@@ -42,30 +41,24 @@ static sl_status check_options(const sl_sampler_options *o, int32_t n_vocab) {
     if (!(o->typical_p >= 0 && o->typical_p <= 1))
         return SL_FAIL(SL_BAD_ARG, "typical-p is %g; it must be in 0 .. 1", (double)o->typical_p);
     if (!(o->repeat_penalty > 0 && isfinite(o->repeat_penalty)))
-        return SL_FAIL(SL_BAD_ARG, "the repeat penalty is %g; it must be above 0",
-                       (double)o->repeat_penalty);
+        return SL_FAIL(SL_BAD_ARG, "the repeat penalty is %g; it must be above 0", (double)o->repeat_penalty);
     if (!isfinite(o->frequency_penalty) || !isfinite(o->presence_penalty))
         return SL_FAIL(SL_BAD_ARG, "the frequency and presence penalties must be finite numbers");
     if (o->penalty_window < -1)
-        return SL_FAIL(SL_BAD_ARG, "the penalty window is %d; it must be -1 (all) or more",
-                       o->penalty_window);
-    if (o->n_bias && (!o->bias_ids || !o->bias))
-        return SL_FAIL(SL_BAD_ARG, "the logit biases are missing");
+        return SL_FAIL(SL_BAD_ARG, "the penalty window is %d; it must be -1 (all) or more", o->penalty_window);
+    if (o->n_bias && (!o->bias_ids || !o->bias)) return SL_FAIL(SL_BAD_ARG, "the logit biases are missing");
     for (size_t i = 0; i < o->n_bias; i++) {
         if (o->bias_ids[i] < 0 || o->bias_ids[i] >= n_vocab)
-            return SL_FAIL(SL_BAD_ARG, "logit bias for token %d, but ids are 0 .. %d",
-                           o->bias_ids[i], n_vocab - 1);
+            return SL_FAIL(SL_BAD_ARG, "logit bias for token %d, but ids are 0 .. %d", o->bias_ids[i], n_vocab - 1);
         if (!(o->bias[i] < INFINITY))
-            return SL_FAIL(SL_BAD_ARG,
-                           "the logit bias of token %d must be finite, or -inf to forbid it",
+            return SL_FAIL(SL_BAD_ARG, "the logit bias of token %d must be finite, or -inf to forbid it",
                            o->bias_ids[i]);
     }
     return SL_OK;
 }
 
 static bool has_penalties(const sl_sampler_options *o) {
-    return o->penalty_window != 0 &&
-           (o->repeat_penalty != 1 || o->frequency_penalty != 0 || o->presence_penalty != 0);
+    return o->penalty_window != 0 && (o->repeat_penalty != 1 || o->frequency_penalty != 0 || o->presence_penalty != 0);
 }
 
 // Zeroed, and touched: the first sample must not fault.
@@ -75,8 +68,7 @@ static sl_status touched(void *out, size_t n, size_t elem_bytes) {
     return SL_OK;
 }
 
-sl_status sl_sampler_create(sl_sampler **out, int32_t n_vocab, int32_t n_history,
-                            const sl_sampler_options *options) {
+sl_status sl_sampler_create(sl_sampler **out, int32_t n_vocab, int32_t n_history, const sl_sampler_options *options) {
     *out = NULL;
     if (n_vocab < 1 || n_history < 0)
         return SL_FAIL(SL_BAD_ARG, "a sampler needs a vocabulary and a history of 0 or more");
@@ -98,8 +90,7 @@ sl_status sl_sampler_create(sl_sampler **out, int32_t n_vocab, int32_t n_history
         memcpy(s->bias, options->bias, n_bias * sizeof *s->bias);
     }
     if (has_penalties(options))
-        s->n_window =
-            options->penalty_window < 0 ? n_history : SL_MIN(options->penalty_window, n_history);
+        s->n_window = options->penalty_window < 0 ? n_history : SL_MIN(options->penalty_window, n_history);
     if (s->n_window) {
         SL_TRY_OUT(touched(&s->window, (size_t)s->n_window, sizeof *s->window));
         SL_TRY_OUT(touched(&s->count, n, sizeof *s->count));
@@ -128,10 +119,8 @@ void sl_sampler_destroy(sl_sampler *s) {
 
 void sl_sampler_accept(sl_sampler *s, int32_t token) {
     if (s->n_window == 0 || token < 0 || token >= s->n_vocab) return;
-    if (s->n_held == s->n_window)
-        s->count[s->window[s->next]]--;
-    else
-        s->n_held++;
+    if (s->n_held == s->n_window) s->count[s->window[s->next]]--;
+    else s->n_held++;
     s->window[s->next] = token;
     s->count[token]++;
     s->latest[token] = s->next;
@@ -143,8 +132,7 @@ void sl_sampler_accept(sl_sampler *s, int32_t token) {
 static void apply_bias(sl_sampler *s) {
     for (size_t i = 0; i < s->options.n_bias; i++) {
         float *x = &s->logits[s->bias_ids[i]];
-        *x = s->bias[i] > -INFINITY ? *x + s->bias[i]
-                                    : -INFINITY; // forbidden is forbidden, also at +inf
+        *x = s->bias[i] > -INFINITY ? *x + s->bias[i] : -INFINITY; // forbidden is forbidden, also at +inf
     }
 }
 
@@ -168,9 +156,7 @@ static sl_status find_best(int32_t *best, const float *x, int32_t n) {
         has_nan |= x[i] != x[i];
         if (x[i] > max) max = x[i], at = i;
     }
-    if (has_nan)
-        return SL_FAIL(SL_BAD_INPUT,
-                       "the logits hold a NaN: the weights or the computation are broken");
+    if (has_nan) return SL_FAIL(SL_BAD_INPUT, "the logits hold a NaN: the weights or the computation are broken");
     if (at < 0) return SL_FAIL(SL_BAD_INPUT, "no token is possible: every logit is -inf");
     *best = at;
     return SL_OK;
@@ -180,13 +166,9 @@ static sl_status find_best(int32_t *best, const float *x, int32_t n) {
 // Each takes and leaves ids (n); x are the logits, max the largest of them.
 
 // inf - inf is 0 here.
-static double distance(float x, float max) {
-    return x == max ? 0 : (double)x - max;
-}
+static double distance(float x, float max) { return x == max ? 0 : (double)x - max; }
 
-static double weight_of(float x, float max) {
-    return x == max ? 1 : sl_exp_negative((double)x - max);
-}
+static double weight_of(float x, float max) { return x == max ? 1 : sl_exp_negative((double)x - max); }
 
 // Sets the weights of all ids and returns their sum.
 static double weigh(sl_sampler *s, size_t n, const float *x, float max) {
@@ -203,8 +185,7 @@ static size_t keep_top(int32_t *ids, size_t n, const float *x, size_t k) {
 }
 
 // Keeps the best by `score` until their weights reach `least`.
-static size_t keep_mass(int32_t *ids, size_t n, const float *score, const float *x, float max,
-                        double least) {
+static size_t keep_mass(int32_t *ids, size_t n, const float *score, const float *x, float max, double least) {
     double sum = 0;
     size_t n_kept = 0;
     sl_rank_heap(ids, score, n);

@@ -5,9 +5,7 @@
 
 #include "base/utf8.h"
 
-static bool prints(int byte) {
-    return (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte != 0xad);
-}
+static bool prints(int byte) { return (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte != 0xad); }
 
 void sl_byte_alphabet_init(sl_byte_alphabet *alphabet) {
     for (int i = 0; i < SL_BYTE_LETTER_COUNT; i++) alphabet->byte[i] = -1;
@@ -32,7 +30,6 @@ bool sl_byte_alphabet_decode(const sl_byte_alphabet *alphabet, char *out, size_t
 
 size_t sl_byte_alphabet_encode(const sl_byte_alphabet *alphabet, char *out, sl_span bytes) {
     size_t n = 0;
-    for (size_t i = 0; i < bytes.n_bytes; i++)
-        n += sl_utf8_encode(out + n, alphabet->letter[(uint8_t)bytes.data[i]]);
+    for (size_t i = 0; i < bytes.n_bytes; i++) n += sl_utf8_encode(out + n, alphabet->letter[(uint8_t)bytes.data[i]]);
     return n;
 }

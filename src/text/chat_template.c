@@ -28,10 +28,8 @@ sl_status sl_chat_template_create(sl_chat_template **out, sl_span source) {
     tmpl->ast.memory = &tmpl->memory;
     sl_status status = sl_jinja_parse(&tmpl->ast, source);
     if (status == SL_OK) status = sl_jinja_resolve(&tmpl->ast);
-    if (status == SL_OK)
-        *out = tmpl;
-    else
-        sl_chat_template_destroy(tmpl);
+    if (status == SL_OK) *out = tmpl;
+    else sl_chat_template_destroy(tmpl);
     return status;
 }
 
@@ -43,21 +41,18 @@ void sl_chat_template_destroy(sl_chat_template *tmpl) {
 
 // ---- the conversation ----
 
-static sl_status set_text(sl_jinja_run *run, sl_jinja_dict *dict, const char *name,
-                          sl_jinja_value v) {
+static sl_status set_text(sl_jinja_run *run, sl_jinja_dict *dict, const char *name, sl_jinja_value v) {
     sl_jinja_value key;
     SL_TRY(sl_jinja_text_share(run, &key, name, strlen(name)));
     return sl_jinja_dict_set(run, dict, key, v);
 }
 
-static sl_status set_default(sl_jinja_run *run, sl_jinja_dict *dict, const char *name,
-                             sl_jinja_value v) {
+static sl_status set_default(sl_jinja_run *run, sl_jinja_dict *dict, const char *name, sl_jinja_value v) {
     return sl_jinja_dict_text(dict, sl_span_of(name)) ? SL_OK : set_text(run, dict, name, v);
 }
 
 // Drops keys whose value is null; what a model thought goes by all its usual names.
-static sl_status prepare_message(sl_jinja_run *run, sl_jinja_value *out,
-                                 const sl_jinja_dict *from) {
+static sl_status prepare_message(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_dict *from) {
     static const char *const names[] = {"reasoning_content", "thinking", "reasoning"};
     const sl_jinja_value *thought = NULL;
     for (size_t i = 0; i < SL_COUNT(names) && !thought; i++) {
@@ -68,15 +63,13 @@ static sl_status prepare_message(sl_jinja_run *run, sl_jinja_value *out,
     if (thought) SL_TRY(set_text(run, out->as.dict, "thinking", *thought));
     for (size_t i = 0; i < from->n; i++)
         if (from->entries[i].value.type != SL_JINJA_NONE)
-            SL_TRY(
-                sl_jinja_dict_set(run, out->as.dict, from->entries[i].key, from->entries[i].value));
+            SL_TRY(sl_jinja_dict_set(run, out->as.dict, from->entries[i].key, from->entries[i].value));
     return thought ? set_text(run, out->as.dict, "reasoning_content", *thought) : SL_OK;
 }
 
 static sl_status prepare_messages(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value given) {
     sl_jinja_value *items = NULL;
-    if (given.type != SL_JINJA_LIST)
-        return SL_FAIL(SL_BAD_INPUT, "the conversation's \"messages\" are no list");
+    if (given.type != SL_JINJA_LIST) return SL_FAIL(SL_BAD_INPUT, "the conversation's \"messages\" are no list");
     SL_TRY(sl_jinja_list_make(run, out, SL_JINJA_LIST, &items, given.as.list->n));
     for (size_t i = 0; i < given.as.list->n; i++) {
         if (given.as.list->items[i].type != SL_JINJA_DICT)
@@ -117,8 +110,8 @@ static sl_status prepare(sl_jinja_run *run, sl_span conversation, const sl_chat_
 
 // ---- rendering ----
 
-sl_status sl_chat_template_render(const sl_chat_template *tmpl, char **text, size_t *n_bytes,
-                                  sl_span conversation, const sl_chat_options *options) {
+sl_status sl_chat_template_render(const sl_chat_template *tmpl, char **text, size_t *n_bytes, sl_span conversation,
+                                  const sl_chat_options *options) {
     static const sl_chat_options no_options;
     *text = NULL;
     *n_bytes = 0;
@@ -133,8 +126,7 @@ sl_status sl_chat_template_render(const sl_chat_template *tmpl, char **text, siz
     sl_status status = prepare(&run, conversation, options);
     if (status == SL_OK) {
         status = sl_jinja_render(&run, &tmpl->ast);
-        if (status != SL_OK && !run.raised)
-            sl_fail_prefix(status, "line %u of the chat template", run.line);
+        if (status != SL_OK && !run.raised) sl_fail_prefix(status, "line %u of the chat template", run.line);
     }
     if (status == SL_OK) status = sl_buf_take(&run.out, text, n_bytes);
     sl_buf_deinit(&run.out);

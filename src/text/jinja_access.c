@@ -16,8 +16,7 @@ static sl_jinja_value no_such(sl_jinja_value of, const sl_jinja_text *name) {
 
 static bool is_mutator(sl_jinja_value of, sl_span name) {
     static const char *const words[] = {"clear", "pop", "popitem", "setdefault", "update"};
-    static const char *const list_words[] = {"append", "clear", "pop",    "reverse",
-                                             "insert", "sort",  "extend", "remove"};
+    static const char *const list_words[] = {"append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"};
     const char *const *all = of.type == SL_JINJA_DICT ? words : list_words;
     size_t n = of.type == SL_JINJA_DICT ? SL_COUNT(words) : SL_COUNT(list_words);
     if (of.type != SL_JINJA_DICT && of.type != SL_JINJA_LIST) return false;
@@ -70,17 +69,15 @@ static bool is_private(sl_span name) {
 
 static bool number_attr(sl_jinja_value *out, sl_jinja_value of, sl_span name) {
     bool integer = sl_jinja_is_int(of);
-    if (sl_span_is(name, "real"))
-        return *out = integer ? sl_jinja_int(sl_jinja_as_int(of)) : of, true;
+    if (sl_span_is(name, "real")) return *out = integer ? sl_jinja_int(sl_jinja_as_int(of)) : of, true;
     if (sl_span_is(name, "imag")) return *out = integer ? sl_jinja_int(0) : sl_jinja_float(0), true;
-    if (integer && sl_span_is(name, "numerator"))
-        return *out = sl_jinja_int(sl_jinja_as_int(of)), true;
+    if (integer && sl_span_is(name, "numerator")) return *out = sl_jinja_int(sl_jinja_as_int(of)), true;
     if (integer && sl_span_is(name, "denominator")) return *out = sl_jinja_int(1), true;
     return false;
 }
 
-static sl_status macro_attr(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_macro *macro,
-                            sl_span name, bool *found) {
+static sl_status macro_attr(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_macro *macro, sl_span name,
+                            bool *found) {
     const sl_jinja_node *node = macro->node;
     *found = true;
     if (sl_span_is(name, "name")) {
@@ -89,8 +86,7 @@ static sl_status macro_attr(sl_jinja_run *run, sl_jinja_value *out, const sl_jin
         sl_jinja_value *items = NULL;
         SL_TRY(sl_jinja_list_make(run, out, SL_JINJA_TUPLE, &items, node->n_list));
         size_t i = 0;
-        for (const sl_jinja_node *p = node->list; p; p = p->next)
-            items[i++] = sl_jinja_of_text(p->name);
+        for (const sl_jinja_node *p = node->list; p; p = p->next) items[i++] = sl_jinja_of_text(p->name);
     } else if (sl_span_is(name, "caller")) {
         *out = sl_jinja_bool(node->wants_caller);
     } else if (sl_span_is(name, "catch_kwargs")) {
@@ -119,8 +115,8 @@ static bool plain_attr(sl_jinja_value *out, sl_jinja_value of, sl_span name) {
     return false;
 }
 
-sl_status sl_jinja_own_attr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of,
-                            const sl_jinja_text *name, bool *found) {
+sl_status sl_jinja_own_attr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, const sl_jinja_text *name,
+                            bool *found) {
     sl_span text = sl_span_make(name->data, name->n_bytes);
     sl_jinja_method *method;
     *found = false;
@@ -148,14 +144,12 @@ sl_status sl_jinja_own_attr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_val
     return SL_OK;
 }
 
-sl_status sl_jinja_getattr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of,
-                           const sl_jinja_text *name) {
+sl_status sl_jinja_getattr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, const sl_jinja_text *name) {
     const sl_jinja_value *item = NULL;
     bool found;
     SL_TRY(sl_jinja_own_attr(run, out, of, name, &found));
     if (found) return SL_OK;
-    if (of.type == SL_JINJA_DICT)
-        SL_TRY(sl_jinja_dict_find(run, &item, of.as.dict, sl_jinja_of_text(name)));
+    if (of.type == SL_JINJA_DICT) SL_TRY(sl_jinja_dict_find(run, &item, of.as.dict, sl_jinja_of_text(name)));
     *out = item ? *item : no_such(of, name);
     return SL_OK;
 }
@@ -177,32 +171,27 @@ static sl_status char_at(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value 
     return SL_OK;
 }
 
-static sl_status item_at(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, int64_t index,
-                         bool *found) {
+static sl_status item_at(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, int64_t index, bool *found) {
     size_t n, i;
     *found = false;
-    if (of.type != SL_JINJA_TEXT && of.type != SL_JINJA_LIST && of.type != SL_JINJA_TUPLE &&
-        of.type != SL_JINJA_RANGE)
+    if (of.type != SL_JINJA_TEXT && of.type != SL_JINJA_LIST && of.type != SL_JINJA_TUPLE && of.type != SL_JINJA_RANGE)
         return SL_OK;
     SL_TRY(sl_jinja_len(&n, of));
     if ((i = place(index, n)) == SIZE_MAX) return SL_OK;
     *found = true;
     if (of.type == SL_JINJA_TEXT) return char_at(run, out, of, i);
-    *out = of.type == SL_JINJA_RANGE
-               ? sl_jinja_int(of.as.range->start + (int64_t)i * of.as.range->step)
-               : of.as.list->items[i];
+    *out = of.type == SL_JINJA_RANGE ? sl_jinja_int(of.as.range->start + (int64_t)i * of.as.range->step)
+                                     : of.as.list->items[i];
     return SL_OK;
 }
 
-sl_status sl_jinja_getitem(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of,
-                           sl_jinja_value key) {
+sl_status sl_jinja_getitem(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, sl_jinja_value key) {
     bool found = false;
     const sl_jinja_value *item = NULL;
     uint64_t hash;
     if (of.type == SL_JINJA_UNDEFINED) return sl_jinja_fail_undefined(of);
     if (of.type == SL_JINJA_DICT) {
-        if (sl_jinja_hash(run, &hash, key) == SL_OK)
-            SL_TRY(sl_jinja_dict_find(run, &item, of.as.dict, key));
+        if (sl_jinja_hash(run, &hash, key) == SL_OK) SL_TRY(sl_jinja_dict_find(run, &item, of.as.dict, key));
         if (item) return *out = *item, SL_OK;
     } else if (sl_jinja_is_int(key)) {
         SL_TRY(item_at(run, out, of, sl_jinja_as_int(key), &found));
@@ -224,12 +213,10 @@ typedef struct slice {
     size_t n;
 } slice;
 
-static sl_status slice_bound(int64_t *out, sl_jinja_value v, int64_t instead, int64_t n,
-                             int64_t low, int64_t high) {
+static sl_status slice_bound(int64_t *out, sl_jinja_value v, int64_t instead, int64_t n, int64_t low, int64_t high) {
     *out = instead;
     if (v.type == SL_JINJA_NONE) return SL_OK;
-    if (!sl_jinja_is_int(v))
-        return SL_FAIL(SL_BAD_INPUT, "a slice has whole numbers, not a %s", sl_jinja_type_name(v));
+    if (!sl_jinja_is_int(v)) return SL_FAIL(SL_BAD_INPUT, "a slice has whole numbers, not a %s", sl_jinja_type_name(v));
     int64_t i = sl_jinja_as_int(v);
     if (i < 0) i += n;
     *out = i < low ? low : i > high ? high : i;
@@ -281,13 +268,11 @@ static sl_status slice_text(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_val
     return SL_OK;
 }
 
-sl_status sl_jinja_slice(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of,
-                         const sl_jinja_value part[3]) {
+sl_status sl_jinja_slice(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, const sl_jinja_value part[3]) {
     slice s;
     size_t n;
     if (of.type == SL_JINJA_UNDEFINED) return sl_jinja_fail_undefined(of);
-    if (of.type != SL_JINJA_TEXT && of.type != SL_JINJA_LIST && of.type != SL_JINJA_TUPLE &&
-        of.type != SL_JINJA_RANGE)
+    if (of.type != SL_JINJA_TEXT && of.type != SL_JINJA_LIST && of.type != SL_JINJA_TUPLE && of.type != SL_JINJA_RANGE)
         return SL_FAIL(SL_BAD_INPUT, "a %s has no slices", sl_jinja_type_name(of));
     SL_TRY(sl_jinja_len(&n, of));
     SL_TRY(slice_of(&s, part, n));
@@ -309,16 +294,15 @@ sl_status sl_jinja_slice(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value 
 
 // ---- paths ----
 
-static sl_status follow_part(sl_jinja_run *run, sl_jinja_value *v, sl_jinja_value part,
-                             sl_jinja_value instead) {
+static sl_status follow_part(sl_jinja_run *run, sl_jinja_value *v, sl_jinja_value part, sl_jinja_value instead) {
     SL_TRY(sl_jinja_getitem(run, v, *v, part));
     bool given = instead.type != SL_JINJA_MISSING && instead.type != SL_JINJA_NONE;
     if (given && v->type == SL_JINJA_UNDEFINED) *v = instead;
     return SL_OK;
 }
 
-sl_status sl_jinja_follow(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of,
-                          sl_jinja_value path, sl_jinja_value instead) {
+sl_status sl_jinja_follow(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, sl_jinja_value path,
+                          sl_jinja_value instead) {
     *out = of;
     if (path.type == SL_JINJA_NONE || path.type == SL_JINJA_MISSING) return SL_OK;
     if (path.type != SL_JINJA_TEXT) return follow_part(run, out, path, instead);
@@ -331,10 +315,8 @@ sl_status sl_jinja_follow(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value
         int64_t number = 0;
         while (digits < len && digits < 18 && rest.data[digits] >= '0' && rest.data[digits] <= '9')
             number = number * 10 + rest.data[digits++] - '0';
-        if (len > 0 && digits == len)
-            part = sl_jinja_int(number);
-        else
-            SL_TRY(sl_jinja_text_share(run, &part, rest.data, len));
+        if (len > 0 && digits == len) part = sl_jinja_int(number);
+        else SL_TRY(sl_jinja_text_share(run, &part, rest.data, len));
         SL_TRY(follow_part(run, out, part, instead));
         if (more) rest = sl_span_make(rest.data + n + 1, rest.n_bytes - n - 1);
     }

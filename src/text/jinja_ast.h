@@ -83,17 +83,12 @@ typedef struct sl_jinja_node {
     struct sl_jinja_node *next;
     struct sl_jinja_frame *frame;                   // of the body
     struct sl_jinja_frame *else_frame, *test_frame; // FOR
-    const struct sl_jinja_builtin *builtin; // FILTER, TEST; NULL: unknown, fails if it is reached
+    const struct sl_jinja_builtin *builtin;         // FILTER, TEST; NULL: unknown, fails if it is reached
     bool wants_caller, wants_kwargs, wants_varargs; // MACRO, CALL_BLOCK
 } sl_jinja_node;
 
 // How a name gets its value when its scope is entered.
-typedef enum sl_jinja_load {
-    SL_LOAD_PARAM,
-    SL_LOAD_RESOLVE,
-    SL_LOAD_ALIAS,
-    SL_LOAD_MISSING
-} sl_jinja_load;
+typedef enum sl_jinja_load { SL_LOAD_PARAM, SL_LOAD_RESOLVE, SL_LOAD_ALIAS, SL_LOAD_MISSING } sl_jinja_load;
 
 typedef struct sl_jinja_slot {
     const sl_jinja_text *name;

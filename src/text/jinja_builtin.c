@@ -16,15 +16,12 @@ static bool next_word(const char **signature, sl_span *word) {
 }
 
 static sl_status wrong_arguments(const sl_jinja_builtin *builtin) {
-    const char *signature =
-        builtin->signature[0] == '/' ? builtin->signature + 1 : builtin->signature;
-    return SL_FAIL(SL_BAD_INPUT, "%s got arguments that it does not take: it takes (%s)",
-                   builtin->name, signature);
+    const char *signature = builtin->signature[0] == '/' ? builtin->signature + 1 : builtin->signature;
+    return SL_FAIL(SL_BAD_INPUT, "%s got arguments that it does not take: it takes (%s)", builtin->name, signature);
 }
 
-sl_status sl_jinja_builtin_call(sl_jinja_run *run, sl_jinja_value *out,
-                                const sl_jinja_builtin *builtin, sl_jinja_value self,
-                                const sl_jinja_args *args) {
+sl_status sl_jinja_builtin_call(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_builtin *builtin,
+                                sl_jinja_value self, const sl_jinja_args *args) {
     sl_jinja_call c = {.run = run, .self = self, .args = args};
     *out = sl_jinja_none();
     if (builtin->signature[0] == '*') return builtin->run(&c, out);
@@ -35,12 +32,9 @@ sl_status sl_jinja_builtin_call(sl_jinja_run *run, sl_jinja_value *out,
     for (p += !keywords; next_word(&p, &word); n++) {
         const sl_jinja_value *v = keywords ? sl_jinja_dict_text(args->kw, word) : NULL;
         if (n < args->n_pos && v) return wrong_arguments(builtin);
-        if (n < args->n_pos)
-            c.v[n] = args->pos[n];
-        else if (v)
-            c.v[n] = *v;
-        else if (n < builtin->n_required)
-            return wrong_arguments(builtin);
+        if (n < args->n_pos) c.v[n] = args->pos[n];
+        else if (v) c.v[n] = *v;
+        else if (n < builtin->n_required) return wrong_arguments(builtin);
         n_used += v != NULL;
     }
     if (args->n_pos > n || n_used != args->kw->n) return wrong_arguments(builtin);
@@ -56,15 +50,13 @@ const sl_jinja_builtin *sl_jinja_table_find(const sl_jinja_builtin *table, size_
 sl_status sl_jinja_want_int(sl_jinja_value v, int64_t instead, int64_t *out) {
     *out = instead;
     if (v.type == SL_JINJA_MISSING) return SL_OK;
-    if (!sl_jinja_is_int(v))
-        return SL_FAIL(SL_BAD_INPUT, "a whole number is wanted, not a %s", sl_jinja_type_name(v));
+    if (!sl_jinja_is_int(v)) return SL_FAIL(SL_BAD_INPUT, "a whole number is wanted, not a %s", sl_jinja_type_name(v));
     *out = sl_jinja_as_int(v);
     return SL_OK;
 }
 
 sl_status sl_jinja_want_text(sl_jinja_value v, sl_span *out) {
-    if (v.type != SL_JINJA_TEXT)
-        return SL_FAIL(SL_BAD_INPUT, "a str is wanted, not a %s", sl_jinja_type_name(v));
+    if (v.type != SL_JINJA_TEXT) return SL_FAIL(SL_BAD_INPUT, "a str is wanted, not a %s", sl_jinja_type_name(v));
     *out = sl_jinja_span(v);
     return SL_OK;
 }
@@ -98,8 +90,7 @@ static sl_status global_dict(sl_jinja_call *c, sl_jinja_value *out) {
     if (c->args->n_pos > 1) return SL_FAIL(SL_BAD_INPUT, "dict takes one value and keywords");
     if (c->args->n_pos) SL_TRY(sl_jinja_dict_update(c->run, out->as.dict, c->args->pos[0]));
     for (size_t i = 0; i < c->args->kw->n; i++)
-        SL_TRY(sl_jinja_dict_set(c->run, out->as.dict, c->args->kw->entries[i].key,
-                                 c->args->kw->entries[i].value));
+        SL_TRY(sl_jinja_dict_set(c->run, out->as.dict, c->args->kw->entries[i].key, c->args->kw->entries[i].value));
     return SL_OK;
 }
 
@@ -109,14 +100,13 @@ static sl_status global_namespace(sl_jinja_call *c, sl_jinja_value *out) {
     for (size_t i = 0; i < out->as.dict->n; i++) {
         sl_jinja_value key = out->as.dict->entries[i].key;
         if (key.type == SL_JINJA_TEXT && key.as.text->n_bytes && key.as.text->data[0] == '_')
-            return SL_FAIL(SL_BAD_INPUT,
-                           "an attribute of a namespace must not start with an underscore");
+            return SL_FAIL(SL_BAD_INPUT, "an attribute of a namespace must not start with an underscore");
     }
     return SL_OK;
 }
 
-static sl_status make_cycler(sl_jinja_call *c, sl_jinja_value *out, sl_jinja_type type,
-                             const sl_jinja_value *items, size_t n) {
+static sl_status make_cycler(sl_jinja_call *c, sl_jinja_value *out, sl_jinja_type type, const sl_jinja_value *items,
+                             size_t n) {
     sl_jinja_cycler *cycler;
     SL_TRY(sl_jinja_alloc(c->run, &cycler, 1, sizeof *cycler));
     *cycler = (sl_jinja_cycler){items, n, 0};
@@ -125,26 +115,22 @@ static sl_status make_cycler(sl_jinja_call *c, sl_jinja_value *out, sl_jinja_typ
 }
 
 static sl_status global_cycler(sl_jinja_call *c, sl_jinja_value *out) {
-    if (!c->args->n_pos || c->args->kw->n)
-        return SL_FAIL(SL_BAD_INPUT, "cycler takes one or more values");
+    if (!c->args->n_pos || c->args->kw->n) return SL_FAIL(SL_BAD_INPUT, "cycler takes one or more values");
     return make_cycler(c, out, SL_JINJA_CYCLER, c->args->pos, c->args->n_pos);
 }
 
 static sl_status global_joiner(sl_jinja_call *c, sl_jinja_value *out) {
     sl_jinja_value *items;
     SL_TRY(sl_jinja_alloc(c->run, &items, 1, sizeof *items));
-    if (c->v[0].type != SL_JINJA_MISSING)
-        items[0] = c->v[0];
-    else
-        SL_TRY(sl_jinja_text_share(c->run, &items[0], ", ", 2));
+    if (c->v[0].type != SL_JINJA_MISSING) items[0] = c->v[0];
+    else SL_TRY(sl_jinja_text_share(c->run, &items[0], ", ", 2));
     return make_cycler(c, out, SL_JINJA_JOINER, items, 1);
 }
 
 static sl_status global_raise(sl_jinja_call *c, sl_jinja_value *out) {
     SL_TRY(sl_jinja_str(c->run, out, c->v[0]));
     c->run->raised = true;
-    return SL_FAIL(SL_BAD_INPUT, "%.*s", (int)SL_MIN(out->as.text->n_bytes, 4096u),
-                   out->as.text->data);
+    return SL_FAIL(SL_BAD_INPUT, "%.*s", (int)SL_MIN(out->as.text->n_bytes, 4096u), out->as.text->data);
 }
 
 static sl_status global_strftime(sl_jinja_call *c, sl_jinja_value *out) {

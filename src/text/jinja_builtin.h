@@ -18,8 +18,7 @@ const sl_jinja_builtin *sl_jinja_table_find(const sl_jinja_builtin *table, size_
 sl_status sl_jinja_want_int(sl_jinja_value v, int64_t instead, int64_t *out);
 sl_status sl_jinja_want_text(sl_jinja_value v, sl_span *out);
 
-extern const sl_jinja_table sl_jinja_filters_text, sl_jinja_filters_list, sl_jinja_filters_pick,
-    sl_jinja_filters_value;
+extern const sl_jinja_table sl_jinja_filters_text, sl_jinja_filters_list, sl_jinja_filters_pick, sl_jinja_filters_value;
 extern const sl_jinja_table sl_jinja_methods_text, sl_jinja_methods_split, sl_jinja_methods_other;
 
 #endif

@@ -65,13 +65,11 @@ const sl_jinja_builtin *sl_jinja_test_find(sl_span name);
 const sl_jinja_builtin *sl_jinja_global_find(sl_span name);
 const sl_jinja_builtin *sl_jinja_method_find(sl_jinja_value of, sl_span name);
 bool sl_jinja_name_unsupported(sl_span name, bool filter); // jinja2 has it, we do not
-sl_status sl_jinja_builtin_call(sl_jinja_run *run, sl_jinja_value *out,
-                                const sl_jinja_builtin *builtin, sl_jinja_value self,
-                                const sl_jinja_args *args);
+sl_status sl_jinja_builtin_call(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_builtin *builtin,
+                                sl_jinja_value self, const sl_jinja_args *args);
 
 // ---- the evaluator (jinja_eval.c, jinja_exec.c) ----
-sl_status sl_jinja_eval(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node,
-                        sl_jinja_scope *scope);
+sl_status sl_jinja_eval(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node, sl_jinja_scope *scope);
 sl_status sl_jinja_exec(sl_jinja_run *run, const sl_jinja_node *body, sl_jinja_scope *scope);
 sl_status sl_jinja_render(sl_jinja_run *run, const sl_jinja_ast *ast);
 typedef enum sl_jinja_flow { SL_FLOW_ON, SL_FLOW_BREAK, SL_FLOW_CONTINUE } sl_jinja_flow;
@@ -79,64 +77,50 @@ typedef enum sl_jinja_flow { SL_FLOW_ON, SL_FLOW_BREAK, SL_FLOW_CONTINUE } sl_ji
 // ---- scopes (jinja_scope_run.c) ----
 sl_status sl_jinja_scope_new(sl_jinja_run *run, sl_jinja_scope **out, sl_jinja_scope *parent,
                              const sl_jinja_frame *frame);
-sl_status
-sl_jinja_scope_enter(sl_jinja_run *run,
-                     sl_jinja_scope *scope); // gives all but parameters their first values
+sl_status sl_jinja_scope_enter(sl_jinja_run *run,
+                               sl_jinja_scope *scope); // gives all but parameters their first values
 void sl_jinja_scope_leave(sl_jinja_scope *scope);
 sl_jinja_value *sl_jinja_scope_param(sl_jinja_scope *scope, const char *name); // or NULL
 sl_jinja_value sl_jinja_name_load(const sl_jinja_scope *scope, const sl_jinja_node *node);
-sl_status sl_jinja_assign(sl_jinja_run *run, const sl_jinja_node *target, sl_jinja_value v,
-                          sl_jinja_scope *scope);
+sl_status sl_jinja_assign(sl_jinja_run *run, const sl_jinja_node *target, sl_jinja_value v, sl_jinja_scope *scope);
 
 // ---- calls (jinja_call.c) ----
-sl_status sl_jinja_call_value(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value callee,
-                              const sl_jinja_args *args);
-sl_status sl_jinja_eval_args(sl_jinja_run *run, sl_jinja_args *out, const sl_jinja_node *node,
-                             sl_jinja_scope *scope);
-sl_status sl_jinja_eval_call(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node,
-                             sl_jinja_scope *scope, const sl_jinja_value *caller);
-sl_status sl_jinja_macro_make(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node,
-                              sl_jinja_scope *scope);
+sl_status sl_jinja_call_value(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value callee, const sl_jinja_args *args);
+sl_status sl_jinja_eval_args(sl_jinja_run *run, sl_jinja_args *out, const sl_jinja_node *node, sl_jinja_scope *scope);
+sl_status sl_jinja_eval_call(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node, sl_jinja_scope *scope,
+                             const sl_jinja_value *caller);
+sl_status sl_jinja_macro_make(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node, sl_jinja_scope *scope);
 // Runs `body` and takes what it prints as a text.
-sl_status sl_jinja_capture(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *body,
-                           sl_jinja_scope *scope);
+sl_status sl_jinja_capture(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *body, sl_jinja_scope *scope);
 
 // ---- loops (jinja_loop.c) ----
 sl_status sl_jinja_loop_run(sl_jinja_run *run, const sl_jinja_node *node, sl_jinja_value iterable,
                             sl_jinja_scope *outer, size_t depth0);
 sl_status sl_jinja_loop_length(sl_jinja_run *run, size_t *out, sl_jinja_loop *loop);
-sl_status sl_jinja_loop_attr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_loop *loop,
-                             sl_span name, bool *found);
+sl_status sl_jinja_loop_attr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_loop *loop, sl_span name, bool *found);
 
 // ---- look-up (jinja_access.c) ----
-sl_status sl_jinja_getattr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of,
-                           const sl_jinja_text *name);
-sl_status sl_jinja_getitem(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of,
-                           sl_jinja_value key);
-sl_status sl_jinja_slice(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of,
-                         const sl_jinja_value part[3]);
+sl_status sl_jinja_getattr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, const sl_jinja_text *name);
+sl_status sl_jinja_getitem(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, sl_jinja_value key);
+sl_status sl_jinja_slice(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, const sl_jinja_value part[3]);
 // The attribute alone, without falling back to an item; *found says whether there is one.
-sl_status sl_jinja_own_attr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of,
-                            const sl_jinja_text *name, bool *found);
+sl_status sl_jinja_own_attr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, const sl_jinja_text *name,
+                            bool *found);
 // Follows "a.b.0", a number or none at all, as map(attribute=...) and the like do; MISSING default:
 // none.
-sl_status sl_jinja_follow(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of,
-                          sl_jinja_value path, sl_jinja_value instead);
+sl_status sl_jinja_follow(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value of, sl_jinja_value path,
+                          sl_jinja_value instead);
 
 // ---- operators (jinja_op.c) ----
-sl_status sl_jinja_binary(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_op op, sl_jinja_value a,
-                          sl_jinja_value b);
+sl_status sl_jinja_binary(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_op op, sl_jinja_value a, sl_jinja_value b);
 sl_status sl_jinja_unary(sl_jinja_value *out, sl_jinja_value v, bool minus);
-sl_status sl_jinja_relation(sl_jinja_run *run, bool *out, sl_jinja_op op, sl_jinja_value a,
-                            sl_jinja_value b);
+sl_status sl_jinja_relation(sl_jinja_run *run, bool *out, sl_jinja_op op, sl_jinja_value a, sl_jinja_value b);
 sl_status sl_jinja_escaped(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value v); // markup of v
 sl_status sl_jinja_repeat(sl_jinja_run *run, sl_jinja_value *out, sl_span s, int64_t count);
 
 // ---- formatting (jinja_format.c, jinja_format_spec.c) ----
-sl_status sl_jinja_percent(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value format,
-                           sl_jinja_value args);
-sl_status sl_jinja_str_format(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value format,
-                              const sl_jinja_args *args);
+sl_status sl_jinja_percent(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value format, sl_jinja_value args);
+sl_status sl_jinja_str_format(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value format, const sl_jinja_args *args);
 sl_status sl_jinja_format_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v, sl_span spec);
 sl_status sl_jinja_strftime(sl_buf *buf, sl_span format, int64_t local_s);
 

@@ -6,8 +6,8 @@
 
 enum { N_SMALL = 8 };
 
-static sl_status find_entry(sl_jinja_run *run, size_t *at, const sl_jinja_dict *dict,
-                            sl_jinja_value key, uint64_t hash) {
+static sl_status find_entry(sl_jinja_run *run, size_t *at, const sl_jinja_dict *dict, sl_jinja_value key,
+                            uint64_t hash) {
     bool same;
     *at = SIZE_MAX;
     if (!dict->index) {
@@ -49,8 +49,7 @@ static sl_status grow(sl_jinja_run *run, sl_jinja_dict *dict) {
     return SL_OK;
 }
 
-sl_status sl_jinja_dict_set(sl_jinja_run *run, sl_jinja_dict *dict, sl_jinja_value key,
-                            sl_jinja_value v) {
+sl_status sl_jinja_dict_set(sl_jinja_run *run, sl_jinja_dict *dict, sl_jinja_value key, sl_jinja_value v) {
     uint64_t hash;
     size_t at;
     SL_TRY(sl_jinja_hash(run, &hash, key));
@@ -63,8 +62,8 @@ sl_status sl_jinja_dict_set(sl_jinja_run *run, sl_jinja_dict *dict, sl_jinja_val
     return sl_jinja_step(run, 1);
 }
 
-sl_status sl_jinja_dict_find(sl_jinja_run *run, const sl_jinja_value **out,
-                             const sl_jinja_dict *dict, sl_jinja_value key) {
+sl_status sl_jinja_dict_find(sl_jinja_run *run, const sl_jinja_value **out, const sl_jinja_dict *dict,
+                             sl_jinja_value key) {
     uint64_t hash;
     size_t at;
     *out = NULL;
@@ -78,15 +77,13 @@ const sl_jinja_value *sl_jinja_dict_text(const sl_jinja_dict *dict, sl_span key)
     uint64_t hash = sl_span_hash(key);
     for (size_t i = 0; i < dict->n && !dict->index; i++) {
         const sl_jinja_entry *e = &dict->entries[i];
-        if (e->hash == hash && e->key.type == SL_JINJA_TEXT &&
-            sl_span_equal(sl_jinja_span(e->key), key))
+        if (e->hash == hash && e->key.type == SL_JINJA_TEXT && sl_span_equal(sl_jinja_span(e->key), key))
             return &e->value;
     }
     if (!dict->index) return NULL;
     for (size_t k = hash & (dict->n_index - 1); dict->index[k]; k = (k + 1) & (dict->n_index - 1)) {
         const sl_jinja_entry *e = &dict->entries[dict->index[k] - 1];
-        if (e->hash == hash && e->key.type == SL_JINJA_TEXT &&
-            sl_span_equal(sl_jinja_span(e->key), key))
+        if (e->hash == hash && e->key.type == SL_JINJA_TEXT && sl_span_equal(sl_jinja_span(e->key), key))
             return &e->value;
     }
     return NULL;
@@ -96,8 +93,7 @@ const sl_jinja_value *sl_jinja_dict_text(const sl_jinja_dict *dict, sl_span key)
 sl_status sl_jinja_dict_update(sl_jinja_run *run, sl_jinja_dict *dict, sl_jinja_value from) {
     if (from.type == SL_JINJA_DICT) {
         for (size_t i = 0; i < from.as.dict->n; i++)
-            SL_TRY(sl_jinja_dict_set(run, dict, from.as.dict->entries[i].key,
-                                     from.as.dict->entries[i].value));
+            SL_TRY(sl_jinja_dict_set(run, dict, from.as.dict->entries[i].key, from.as.dict->entries[i].value));
         return SL_OK;
     }
     sl_jinja_iter it;
@@ -108,9 +104,7 @@ sl_status sl_jinja_dict_update(sl_jinja_run *run, sl_jinja_dict *dict, sl_jinja_
         SL_TRY(sl_jinja_iter_next(run, &it, &item, &done));
         if (done) return SL_OK;
         SL_TRY(sl_jinja_collect(run, &pair, item));
-        if (pair.n != 2)
-            return SL_FAIL(SL_BAD_INPUT, "a dictionary is made of pairs, not of %zu values",
-                           pair.n);
+        if (pair.n != 2) return SL_FAIL(SL_BAD_INPUT, "a dictionary is made of pairs, not of %zu values", pair.n);
         SL_TRY(sl_jinja_dict_set(run, dict, pair.items[0], pair.items[1]));
     }
 }

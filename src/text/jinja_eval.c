@@ -4,19 +4,16 @@
 // parser.
 #include "text/jinja_callable.h"
 
-static sl_status eval_list(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node,
-                           sl_jinja_scope *scope) {
+static sl_status eval_list(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node, sl_jinja_scope *scope) {
     sl_jinja_value *items = NULL;
     size_t i = 0;
-    SL_TRY(sl_jinja_list_make(run, out, node->kind == SL_NODE_LIST ? SL_JINJA_LIST : SL_JINJA_TUPLE,
-                              &items, node->n_list));
-    for (const sl_jinja_node *n = node->list; n; n = n->next)
-        SL_TRY(sl_jinja_eval(run, &items[i++], n, scope));
+    SL_TRY(sl_jinja_list_make(run, out, node->kind == SL_NODE_LIST ? SL_JINJA_LIST : SL_JINJA_TUPLE, &items,
+                              node->n_list));
+    for (const sl_jinja_node *n = node->list; n; n = n->next) SL_TRY(sl_jinja_eval(run, &items[i++], n, scope));
     return SL_OK;
 }
 
-static sl_status eval_dict(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node,
-                           sl_jinja_scope *scope) {
+static sl_status eval_dict(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node, sl_jinja_scope *scope) {
     sl_jinja_value key, value;
     SL_TRY(sl_jinja_dict_make(run, out));
     for (const sl_jinja_node *n = node->list; n; n = n->next->next) {
@@ -27,8 +24,7 @@ static sl_status eval_dict(sl_jinja_run *run, sl_jinja_value *out, const sl_jinj
     return SL_OK;
 }
 
-static sl_status eval_item(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node,
-                           sl_jinja_scope *scope) {
+static sl_status eval_item(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node, sl_jinja_scope *scope) {
     sl_jinja_value of, key, part[3] = {sl_jinja_none(), sl_jinja_none(), sl_jinja_none()};
     SL_TRY(sl_jinja_eval(run, &of, node->a, scope));
     if (node->b->kind != SL_NODE_SLICE) {
@@ -43,31 +39,26 @@ static sl_status eval_item(sl_jinja_run *run, sl_jinja_value *out, const sl_jinj
     return sl_jinja_slice(run, out, of, part);
 }
 
-static sl_status eval_filter(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node,
-                             sl_jinja_scope *scope) {
+static sl_status eval_filter(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node, sl_jinja_scope *scope) {
     sl_jinja_value self = run->block_text;
     sl_jinja_args args;
     if (node->a) SL_TRY(sl_jinja_eval(run, &self, node->a, scope));
     SL_TRY(sl_jinja_eval_args(run, &args, node, scope));
     run->line = node->line;
     if (node->builtin) return sl_jinja_builtin_call(run, out, node->builtin, self, &args);
-    return SL_FAIL(SL_BAD_INPUT, "there is no %s '%.*s'",
-                   node->kind == SL_NODE_FILTER ? "filter" : "test",
+    return SL_FAIL(SL_BAD_INPUT, "there is no %s '%.*s'", node->kind == SL_NODE_FILTER ? "filter" : "test",
                    (int)SL_MIN(node->name->n_bytes, 100u), node->name->data);
 }
 
-static sl_status eval_concat(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node,
-                             sl_jinja_scope *scope) {
+static sl_status eval_concat(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node, sl_jinja_scope *scope) {
     sl_jinja_value part;
     SL_TRY(sl_jinja_text_share(run, out, "", 0));
     bool first = true;
     for (const sl_jinja_node *n = node->list; n; n = n->next, first = false) {
         SL_TRY(sl_jinja_eval(run, &part, n, scope));
         SL_TRY(sl_jinja_str(run, &part, part));
-        if (first)
-            *out = part;
-        else
-            SL_TRY(sl_jinja_text_join(run, out, *out->as.text, *part.as.text));
+        if (first) *out = part;
+        else SL_TRY(sl_jinja_text_join(run, out, *out->as.text, *part.as.text));
     }
     return SL_OK;
 }
@@ -88,16 +79,14 @@ static sl_status eval_compare(sl_jinja_run *run, sl_jinja_value *out, const sl_j
     return SL_OK;
 }
 
-static sl_status eval_cond(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node,
-                           sl_jinja_scope *scope) {
+static sl_status eval_cond(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node, sl_jinja_scope *scope) {
     SL_TRY(sl_jinja_eval(run, out, node->a, scope));
     if (sl_jinja_truth(*out)) return sl_jinja_eval(run, out, node->b, scope);
     if (node->c) return sl_jinja_eval(run, out, node->c, scope);
     return sl_jinja_undefined_hint(run, out, "an inline if was false and had no else");
 }
 
-static sl_status eval_binary(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node,
-                             sl_jinja_scope *scope) {
+static sl_status eval_binary(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node, sl_jinja_scope *scope) {
     sl_jinja_value a, b;
     SL_TRY(sl_jinja_eval(run, &a, node->a, scope));
     SL_TRY(sl_jinja_eval(run, &b, node->b, scope));
@@ -105,15 +94,14 @@ static sl_status eval_binary(sl_jinja_run *run, sl_jinja_value *out, const sl_ji
     return sl_jinja_binary(run, out, (sl_jinja_op)node->op, a, b);
 }
 
-static sl_status eval_short_circuit(sl_jinja_run *run, sl_jinja_value *out,
-                                    const sl_jinja_node *node, sl_jinja_scope *scope) {
+static sl_status eval_short_circuit(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node,
+                                    sl_jinja_scope *scope) {
     SL_TRY(sl_jinja_eval(run, out, node->a, scope));
     if (sl_jinja_truth(*out) == (node->kind == SL_NODE_OR)) return SL_OK;
     return sl_jinja_eval(run, out, node->b, scope);
 }
 
-static sl_status eval_one(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node,
-                          sl_jinja_scope *scope) {
+static sl_status eval_one(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node, sl_jinja_scope *scope) {
     sl_jinja_value v;
     switch (node->kind) {
     case SL_NODE_TUPLE:
@@ -144,8 +132,7 @@ static sl_status eval_one(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja
     }
 }
 
-sl_status sl_jinja_eval(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node,
-                        sl_jinja_scope *scope) {
+sl_status sl_jinja_eval(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *node, sl_jinja_scope *scope) {
     *out = sl_jinja_none();
     SL_TRY(sl_jinja_step(run, 1));
     if (node->kind == SL_NODE_CONST) return *out = node->value, SL_OK;

@@ -12,8 +12,7 @@ static sl_status take_captured(sl_jinja_run *run, sl_jinja_value *out, size_t be
     return SL_OK;
 }
 
-sl_status sl_jinja_capture(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *body,
-                           sl_jinja_scope *scope) {
+sl_status sl_jinja_capture(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_node *body, sl_jinja_scope *scope) {
     size_t begin = run->out.n_bytes;
     sl_buf_append(&run->out, "", 0); // makes sure there is a buffer
     SL_TRY(sl_jinja_exec(run, body, scope));
@@ -54,15 +53,12 @@ static sl_status capture_inner(sl_jinja_run *run, sl_jinja_value *out, const sl_
 
 static sl_status exec_set(sl_jinja_run *run, const sl_jinja_node *node, sl_jinja_scope *scope) {
     sl_jinja_value v;
-    if (node->kind == SL_NODE_SET)
-        SL_TRY(sl_jinja_eval(run, &v, node->b, scope));
-    else
-        SL_TRY(capture_inner(run, &v, node, node->b, scope));
+    if (node->kind == SL_NODE_SET) SL_TRY(sl_jinja_eval(run, &v, node->b, scope));
+    else SL_TRY(capture_inner(run, &v, node, node->b, scope));
     return run->flow == SL_FLOW_ON ? sl_jinja_assign(run, node->a, v, scope) : SL_OK;
 }
 
-static sl_status exec_filter_block(sl_jinja_run *run, const sl_jinja_node *node,
-                                   sl_jinja_scope *scope) {
+static sl_status exec_filter_block(sl_jinja_run *run, const sl_jinja_node *node, sl_jinja_scope *scope) {
     sl_jinja_value v;
     SL_TRY(capture_inner(run, &v, node, node->a, scope));
     return run->flow == SL_FLOW_ON ? sl_jinja_str_to(run, &run->out, v) : SL_OK;
@@ -101,14 +97,11 @@ static sl_status exec_macro(sl_jinja_run *run, const sl_jinja_node *node, sl_jin
     return SL_OK;
 }
 
-static sl_status exec_call_block(sl_jinja_run *run, const sl_jinja_node *node,
-                                 sl_jinja_scope *scope) {
+static sl_status exec_call_block(sl_jinja_run *run, const sl_jinja_node *node, sl_jinja_scope *scope) {
     sl_jinja_value caller, v;
     SL_TRY(sl_jinja_macro_make(run, &caller, node, scope));
-    if (node->a)
-        SL_TRY(sl_jinja_eval_call(run, &v, node->a, scope, &caller));
-    else
-        SL_TRY(sl_jinja_call_value(run, &v, caller, &(sl_jinja_args){.kw = &sl_jinja_no_kw}));
+    if (node->a) SL_TRY(sl_jinja_eval_call(run, &v, node->a, scope, &caller));
+    else SL_TRY(sl_jinja_call_value(run, &v, caller, &(sl_jinja_args){.kw = &sl_jinja_no_kw}));
     return sl_jinja_str_to(run, &run->out, v);
 }
 
@@ -118,9 +111,7 @@ static sl_status exec_one(sl_jinja_run *run, const sl_jinja_node *node, sl_jinja
     switch (node->kind) {
     case SL_NODE_OUTPUT: return exec_output(run, node, scope);
     case SL_NODE_IF: return exec_if(run, node, scope);
-    case SL_NODE_FOR:
-        SL_TRY(sl_jinja_eval(run, &v, node->b, scope));
-        return sl_jinja_loop_run(run, node, v, scope, 0);
+    case SL_NODE_FOR: SL_TRY(sl_jinja_eval(run, &v, node->b, scope)); return sl_jinja_loop_run(run, node, v, scope, 0);
     case SL_NODE_SET:
     case SL_NODE_SET_BLOCK: return exec_set(run, node, scope);
     case SL_NODE_MACRO: return exec_macro(run, node, scope);

@@ -8,7 +8,6 @@
 
 // A one-shot sequence of what was made before `status`; if that is a failure, it comes after the
 // last item.
-sl_status sl_jinja_stream_close(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_vec *vec,
-                                sl_status status);
+sl_status sl_jinja_stream_close(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_vec *vec, sl_status status);
 
 #endif

@@ -7,8 +7,7 @@
 #include "text/jinja_filters.h"
 #include "text/jinja_text.h"
 
-sl_status sl_jinja_stream_close(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_vec *vec,
-                                sl_status status) {
+sl_status sl_jinja_stream_close(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_vec *vec, sl_status status) {
     if (status == SL_FULL || status == SL_NO_MEMORY) return status; // bounds hold at once
     SL_TRY(sl_jinja_stream_make(run, out, vec->items, vec->n));
     out->as.stream->status = status;
@@ -27,23 +26,22 @@ static sl_status fold_case(sl_jinja_run *run, sl_jinja_value *v, bool case_sensi
 }
 
 // What an item is sorted by: the value at `path`, texts without regard to case.
-static sl_status key_of(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value item,
-                        sl_jinja_value path, sl_jinja_value instead, bool case_sensitive) {
+static sl_status key_of(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value item, sl_jinja_value path,
+                        sl_jinja_value instead, bool case_sensitive) {
     SL_TRY(sl_jinja_follow(run, out, item, path, instead));
     return fold_case(run, out, case_sensitive);
 }
 
 // "a,b.c" gives a list of two keys.
-static sl_status keys_of(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value item,
-                         sl_jinja_value paths, bool case_sensitive) {
+static sl_status keys_of(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value item, sl_jinja_value paths,
+                         bool case_sensitive) {
     sl_jinja_vec keys = {0};
     sl_jinja_value path = paths, key;
     sl_span rest = paths.type == SL_JINJA_TEXT ? sl_jinja_span(paths) : sl_span_make(NULL, 0);
     for (bool more = true; more;) {
         size_t n = paths.type == SL_JINJA_TEXT ? sl_jinja_find(rest, sl_span_of(",")) : SIZE_MAX;
         more = n != SIZE_MAX;
-        if (paths.type == SL_JINJA_TEXT)
-            SL_TRY(sl_jinja_text_share(run, &path, rest.data, more ? n : rest.n_bytes));
+        if (paths.type == SL_JINJA_TEXT) SL_TRY(sl_jinja_text_share(run, &path, rest.data, more ? n : rest.n_bytes));
         SL_TRY(key_of(run, &key, item, path, (sl_jinja_value){0}, case_sensitive));
         SL_TRY(sl_jinja_push(run, &keys, key));
         if (more) rest = sl_span_make(rest.data + n + 1, rest.n_bytes - n - 1);
@@ -64,8 +62,7 @@ static sl_status filter_sort(sl_jinja_call *c, sl_jinja_value *out) {
 
 static sl_status filter_dictsort(sl_jinja_call *c, sl_jinja_value *out) {
     sl_jinja_vec all = {0};
-    sl_jinja_value *keys,
-        view = {.type = SL_JINJA_VIEW, .aux = SL_JINJA_ITEMS, .as.dict = c->self.as.dict};
+    sl_jinja_value *keys, view = {.type = SL_JINJA_VIEW, .aux = SL_JINJA_ITEMS, .as.dict = c->self.as.dict};
     sl_span by = sl_span_of("key");
     if (c->v[1].type != SL_JINJA_MISSING) SL_TRY(sl_jinja_want_text(c->v[1], &by));
     if (!sl_span_is(by, "key") && !sl_span_is(by, "value"))
@@ -119,9 +116,7 @@ static sl_status filter_reverse(sl_jinja_call *c, sl_jinja_value *out) {
     return sl_jinja_list_make(c->run, out, SL_JINJA_LIST, &all.items, all.n);
 }
 
-static bool given(sl_jinja_value v) {
-    return v.type != SL_JINJA_MISSING && v.type != SL_JINJA_NONE;
-}
+static bool given(sl_jinja_value v) { return v.type != SL_JINJA_MISSING && v.type != SL_JINJA_NONE; }
 
 static sl_status push_list(sl_jinja_run *run, sl_jinja_vec *to, sl_jinja_vec *list) {
     sl_jinja_value v;
@@ -166,8 +161,7 @@ static sl_status slice_into(sl_jinja_call *c, sl_jinja_vec *out) {
     for (int64_t i = 0; i < n; i++) {
         sl_jinja_vec part = {0};
         bool extra = i < (int64_t)all.n % n;
-        for (size_t k = all.n / (uint64_t)n + extra; k > 0; k--)
-            SL_TRY(sl_jinja_push(c->run, &part, all.items[at++]));
+        for (size_t k = all.n / (uint64_t)n + extra; k > 0; k--) SL_TRY(sl_jinja_push(c->run, &part, all.items[at++]));
         if (given(c->v[1]) && !extra) SL_TRY(sl_jinja_push(c->run, &part, c->v[1]));
         SL_TRY(push_list(c->run, out, &part));
     }
@@ -180,12 +174,10 @@ static sl_status filter_slice(sl_jinja_call *c, sl_jinja_value *out) {
     return sl_jinja_stream_close(c->run, out, &all, status);
 }
 
-static sl_status end_group(sl_jinja_call *c, sl_jinja_vec *groups, sl_jinja_value key,
-                           sl_jinja_vec *items) {
+static sl_status end_group(sl_jinja_call *c, sl_jinja_vec *groups, sl_jinja_value key, sl_jinja_vec *items) {
     sl_jinja_value group, list;
     if (!items->n) return SL_OK;
-    if (!sl_jinja_truth(c->v[2]))
-        SL_TRY(sl_jinja_follow(c->run, &key, items->items[0], c->v[0], c->v[1]));
+    if (!sl_jinja_truth(c->v[2])) SL_TRY(sl_jinja_follow(c->run, &key, items->items[0], c->v[0], c->v[1]));
     SL_TRY(sl_jinja_list_make(c->run, &list, SL_JINJA_LIST, &items->items, items->n));
     SL_TRY(sl_jinja_pair(c->run, &group, key, list));
     group.flags = SL_JINJA_GROUP;
@@ -199,8 +191,7 @@ static sl_status filter_groupby(sl_jinja_call *c, sl_jinja_value *out) {
     bool same, sensitive = sl_jinja_truth(c->v[2]);
     SL_TRY(sl_jinja_collect(c->run, &all, c->self));
     SL_TRY(sl_jinja_alloc(c->run, &keys, all.n, sizeof *keys));
-    for (size_t i = 0; i < all.n; i++)
-        SL_TRY(key_of(c->run, &keys[i], all.items[i], c->v[0], c->v[1], sensitive));
+    for (size_t i = 0; i < all.n; i++) SL_TRY(key_of(c->run, &keys[i], all.items[i], c->v[0], c->v[1], sensitive));
     SL_TRY(sl_jinja_sort(c->run, all.items, keys, all.n, false));
     for (size_t i = 0; i < all.n; i++) {
         SL_TRY(key_of(c->run, &key, all.items[i], c->v[0], c->v[1], sensitive));

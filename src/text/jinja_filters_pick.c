@@ -6,12 +6,10 @@
 #include "text/jinja_filters.h"
 #include "text/jinja_text.h"
 
-static sl_status apply_named(sl_jinja_call *c, sl_jinja_value *out, sl_jinja_value item, size_t at,
-                             bool filter) {
+static sl_status apply_named(sl_jinja_call *c, sl_jinja_value *out, sl_jinja_value item, size_t at, bool filter) {
     sl_span name;
     SL_TRY(sl_jinja_want_text(c->args->pos[at], &name));
-    const sl_jinja_builtin *builtin =
-        filter ? sl_jinja_filter_find(name) : sl_jinja_test_find(name);
+    const sl_jinja_builtin *builtin = filter ? sl_jinja_filter_find(name) : sl_jinja_test_find(name);
     if (!builtin)
         return SL_FAIL(SL_BAD_INPUT, "there is no %s '%.*s'", filter ? "filter" : "test",
                        (int)SL_MIN(name.n_bytes, 100u), name.data);
@@ -31,17 +29,13 @@ static sl_status map_into(sl_jinja_call *c, sl_jinja_vec *out) {
     if (!sl_jinja_truth(c->self)) return SL_OK;
     if (by_path && c->args->kw->n != 1u + (instead != NULL))
         return SL_FAIL(SL_BAD_INPUT, "map takes attribute and default, or the name of a filter");
-    if (!by_path && c->args->n_pos == 0)
-        return SL_FAIL(SL_BAD_INPUT, "map needs the name of a filter");
+    if (!by_path && c->args->n_pos == 0) return SL_FAIL(SL_BAD_INPUT, "map needs the name of a filter");
     SL_TRY(sl_jinja_iter_init(&it, c->self));
     for (sl_jinja_value item;;) {
         SL_TRY(sl_jinja_iter_next(c->run, &it, &item, &done));
         if (done) return SL_OK;
-        if (by_path)
-            SL_TRY(sl_jinja_follow(c->run, &item, item, *path,
-                                   instead ? *instead : (sl_jinja_value){0}));
-        else
-            SL_TRY(apply_named(c, &item, item, 0, true));
+        if (by_path) SL_TRY(sl_jinja_follow(c->run, &item, item, *path, instead ? *instead : (sl_jinja_value){0}));
+        else SL_TRY(apply_named(c, &item, item, 0, true));
         SL_TRY(sl_jinja_push(c->run, out, item));
     }
 }
@@ -56,46 +50,34 @@ static sl_status select_into(sl_jinja_call *c, sl_jinja_vec *out, bool want, boo
     sl_jinja_iter it;
     bool done;
     if (!sl_jinja_truth(c->self)) return SL_OK;
-    if (by_attribute && c->args->n_pos == 0)
-        return SL_FAIL(SL_BAD_INPUT, "the name of an attribute is missing");
+    if (by_attribute && c->args->n_pos == 0) return SL_FAIL(SL_BAD_INPUT, "the name of an attribute is missing");
     SL_TRY(sl_jinja_iter_init(&it, c->self));
     for (sl_jinja_value item, v;;) {
         SL_TRY(sl_jinja_iter_next(c->run, &it, &item, &done));
         if (done) return SL_OK;
         v = item;
-        if (by_attribute)
-            SL_TRY(sl_jinja_follow(c->run, &v, item, c->args->pos[0], (sl_jinja_value){0}));
+        if (by_attribute) SL_TRY(sl_jinja_follow(c->run, &v, item, c->args->pos[0], (sl_jinja_value){0}));
         if (c->args->n_pos > by_attribute) SL_TRY(apply_named(c, &v, v, by_attribute, false));
         if (sl_jinja_truth(v) == want) SL_TRY(sl_jinja_push(c->run, out, item));
     }
 }
 
-static sl_status select_stream(sl_jinja_call *c, sl_jinja_value *out, bool want,
-                               bool by_attribute) {
+static sl_status select_stream(sl_jinja_call *c, sl_jinja_value *out, bool want, bool by_attribute) {
     sl_jinja_vec all = {0};
     sl_status status = select_into(c, &all, want, by_attribute);
     return sl_jinja_stream_close(c->run, out, &all, status);
 }
 
-static sl_status filter_select(sl_jinja_call *c, sl_jinja_value *out) {
-    return select_stream(c, out, true, false);
-}
-static sl_status filter_reject(sl_jinja_call *c, sl_jinja_value *out) {
-    return select_stream(c, out, false, false);
-}
-static sl_status filter_selectattr(sl_jinja_call *c, sl_jinja_value *out) {
-    return select_stream(c, out, true, true);
-}
-static sl_status filter_rejectattr(sl_jinja_call *c, sl_jinja_value *out) {
-    return select_stream(c, out, false, true);
-}
+static sl_status filter_select(sl_jinja_call *c, sl_jinja_value *out) { return select_stream(c, out, true, false); }
+static sl_status filter_reject(sl_jinja_call *c, sl_jinja_value *out) { return select_stream(c, out, false, false); }
+static sl_status filter_selectattr(sl_jinja_call *c, sl_jinja_value *out) { return select_stream(c, out, true, true); }
+static sl_status filter_rejectattr(sl_jinja_call *c, sl_jinja_value *out) { return select_stream(c, out, false, true); }
 
 static sl_status items_into(sl_jinja_call *c, sl_jinja_vec *out) {
     if (c->self.type == SL_JINJA_UNDEFINED) return SL_OK;
     if (c->self.type != SL_JINJA_DICT)
         return SL_FAIL(SL_BAD_INPUT, "items: a %s is no dict", sl_jinja_type_name(c->self));
-    sl_jinja_value view = {
-        .type = SL_JINJA_VIEW, .aux = SL_JINJA_ITEMS, .as.dict = c->self.as.dict};
+    sl_jinja_value view = {.type = SL_JINJA_VIEW, .aux = SL_JINJA_ITEMS, .as.dict = c->self.as.dict};
     return sl_jinja_collect(c->run, out, view);
 }
 
@@ -135,12 +117,8 @@ static sl_status extreme(sl_jinja_call *c, sl_jinja_value *out, int wanted) {
     return sl_jinja_undefined_hint(c->run, out, "No aggregated item, sequence was empty.");
 }
 
-static sl_status filter_min(sl_jinja_call *c, sl_jinja_value *out) {
-    return extreme(c, out, -1);
-}
-static sl_status filter_max(sl_jinja_call *c, sl_jinja_value *out) {
-    return extreme(c, out, 1);
-}
+static sl_status filter_min(sl_jinja_call *c, sl_jinja_value *out) { return extreme(c, out, -1); }
+static sl_status filter_max(sl_jinja_call *c, sl_jinja_value *out) { return extreme(c, out, 1); }
 
 static const sl_jinja_builtin entries[] = {
     {"map", filter_map, "*", 0, 0},

@@ -21,12 +21,8 @@ static sl_status map_case(sl_jinja_call *c, sl_jinja_value *out, sl_jinja_case t
     return SL_OK;
 }
 
-static sl_status filter_upper(sl_jinja_call *c, sl_jinja_value *out) {
-    return map_case(c, out, SL_JINJA_UPPER);
-}
-static sl_status filter_lower(sl_jinja_call *c, sl_jinja_value *out) {
-    return map_case(c, out, SL_JINJA_LOWER);
-}
+static sl_status filter_upper(sl_jinja_call *c, sl_jinja_value *out) { return map_case(c, out, SL_JINJA_UPPER); }
+static sl_status filter_lower(sl_jinja_call *c, sl_jinja_value *out) { return map_case(c, out, SL_JINJA_LOWER); }
 
 static sl_status filter_capitalize(sl_jinja_call *c, sl_jinja_value *out) {
     sl_jinja_value s;
@@ -91,8 +87,7 @@ static sl_status filter_replace(sl_jinja_call *c, sl_jinja_value *out) {
     SL_TRY(sl_jinja_str(c->run, &old, c->v[0]));
     SL_TRY(sl_jinja_str(c->run, &new_text, c->v[1]));
     if (c->v[2].type != SL_JINJA_NONE) SL_TRY(sl_jinja_want_int(c->v[2], -1, &count));
-    return sl_jinja_replace(c->run, out, sl_jinja_span(s), sl_jinja_span(old),
-                            sl_jinja_span(new_text), count);
+    return sl_jinja_replace(c->run, out, sl_jinja_span(s), sl_jinja_span(old), sl_jinja_span(new_text), count);
 }
 
 // Takes the next line off `rest`, without its end.
@@ -127,8 +122,7 @@ static sl_status filter_indent(sl_jinja_call *c, sl_jinja_value *out) {
     sl_buf buf = sl_jinja_scratch(c->run);
     if (first) sl_buf_append(&buf, indent.data, indent.n_bytes);
     bool ended = rest.n_bytes && sl_jinja_is_line_end((unsigned char)rest.data[rest.n_bytes - 1]);
-    for (bool begin = true; (begin || rest.n_bytes || ended) && buf.status == SL_OK;
-         begin = false) {
+    for (bool begin = true; (begin || rest.n_bytes || ended) && buf.status == SL_OK; begin = false) {
         if (!rest.n_bytes) ended = false; // a newline at the end makes one more, empty line
         sl_span line = take_line(&rest);
         if (!begin) sl_buf_text(&buf, "\n");
@@ -146,14 +140,11 @@ static sl_status filter_truncate(sl_jinja_call *c, sl_jinja_value *out) {
     sl_span s, end = sl_span_of("...");
     SL_TRY(sl_jinja_want_int(c->v[0], 255, &length));
     if (c->v[2].type != SL_JINJA_MISSING) SL_TRY(sl_jinja_want_text(c->v[2], &end));
-    SL_TRY(sl_jinja_want_int(c->v[3].type == SL_JINJA_NONE ? (sl_jinja_value){0} : c->v[3], 5,
-                             &leeway));
+    SL_TRY(sl_jinja_want_int(c->v[3].type == SL_JINJA_NONE ? (sl_jinja_value){0} : c->v[3], 5, &leeway));
     SL_TRY(sl_jinja_len(&n, c->self));
     int64_t n_end = (int64_t)sl_jinja_count_chars(end.data, end.n_bytes);
-    if (length < n_end || leeway < 0)
-        return SL_FAIL(SL_BAD_INPUT, "truncate: the length is too small");
-    if ((int64_t)n <= length || (int64_t)n - length <= leeway)
-        return *out = c->self, SL_OK; // whatever it is
+    if (length < n_end || leeway < 0) return SL_FAIL(SL_BAD_INPUT, "truncate: the length is too small");
+    if ((int64_t)n <= length || (int64_t)n - length <= leeway) return *out = c->self, SL_OK; // whatever it is
     SL_TRY(sl_jinja_want_text(c->self, &s));
     sl_span kept = sl_span_make(s.data, sl_jinja_offset(c->self.as.text, (size_t)(length - n_end)));
     size_t space = SIZE_MAX;
@@ -166,8 +157,7 @@ static sl_status filter_center(sl_jinja_call *c, sl_jinja_value *out) {
     sl_jinja_value s, width = c->v[0].type == SL_JINJA_MISSING ? sl_jinja_int(80) : c->v[0];
     SL_TRY(soft_str(c, &s));
     const sl_jinja_builtin *center = sl_jinja_method_find(s, sl_span_of("center"));
-    return sl_jinja_builtin_call(c->run, out, center, s,
-                                 &(sl_jinja_args){&width, 1, &sl_jinja_no_kw});
+    return sl_jinja_builtin_call(c->run, out, center, s, &(sl_jinja_args){&width, 1, &sl_jinja_no_kw});
 }
 
 static sl_status filter_wordcount(sl_jinja_call *c, sl_jinja_value *out) {
@@ -186,9 +176,7 @@ static sl_status filter_wordcount(sl_jinja_call *c, sl_jinja_value *out) {
 
 // ---- escaping ----
 
-static sl_status filter_string(sl_jinja_call *c, sl_jinja_value *out) {
-    return soft_str(c, out);
-}
+static sl_status filter_string(sl_jinja_call *c, sl_jinja_value *out) { return soft_str(c, out); }
 
 static sl_status filter_safe(sl_jinja_call *c, sl_jinja_value *out) {
     SL_TRY(soft_str(c, out));
@@ -196,9 +184,7 @@ static sl_status filter_safe(sl_jinja_call *c, sl_jinja_value *out) {
     return SL_OK;
 }
 
-static sl_status filter_escape(sl_jinja_call *c, sl_jinja_value *out) {
-    return sl_jinja_escaped(c->run, out, c->self);
-}
+static sl_status filter_escape(sl_jinja_call *c, sl_jinja_value *out) { return sl_jinja_escaped(c->run, out, c->self); }
 
 static sl_status filter_forceescape(sl_jinja_call *c, sl_jinja_value *out) {
     sl_jinja_value plain;
@@ -209,14 +195,10 @@ static sl_status filter_forceescape(sl_jinja_call *c, sl_jinja_value *out) {
 static void quote(sl_buf *buf, sl_span s, bool query) {
     for (size_t i = 0; i < s.n_bytes; i++) {
         unsigned char b = (unsigned char)s.data[i];
-        bool plain = (b >= '0' && b <= '9') || ((b | 32) >= 'a' && (b | 32) <= 'z') ||
-                     (b && strchr("_.-~", b));
-        if (plain || (b == '/' && !query))
-            sl_buf_append(buf, s.data + i, 1);
-        else if (b == ' ' && query)
-            sl_buf_text(buf, "+");
-        else
-            sl_buf_printf(buf, "%%%02X", b);
+        bool plain = (b >= '0' && b <= '9') || ((b | 32) >= 'a' && (b | 32) <= 'z') || (b && strchr("_.-~", b));
+        if (plain || (b == '/' && !query)) sl_buf_append(buf, s.data + i, 1);
+        else if (b == ' ' && query) sl_buf_text(buf, "+");
+        else sl_buf_printf(buf, "%%%02X", b);
     }
 }
 
@@ -256,10 +238,8 @@ static sl_status filter_urlencode(sl_jinja_call *c, sl_jinja_value *out) {
 }
 
 static sl_status filter_format(sl_jinja_call *c, sl_jinja_value *out) {
-    sl_jinja_value s, args = {.type = SL_JINJA_DICT, .as.dict = (sl_jinja_dict *)c->args->kw},
-                      *items = NULL;
-    if (c->args->n_pos && c->args->kw->n)
-        return SL_FAIL(SL_BAD_INPUT, "format takes values or keywords, not both");
+    sl_jinja_value s, args = {.type = SL_JINJA_DICT, .as.dict = (sl_jinja_dict *)c->args->kw}, *items = NULL;
+    if (c->args->n_pos && c->args->kw->n) return SL_FAIL(SL_BAD_INPUT, "format takes values or keywords, not both");
     SL_TRY(soft_str(c, &s));
     if (!c->args->kw->n) {
         SL_TRY(sl_jinja_list_make(c->run, &args, SL_JINJA_TUPLE, &items, c->args->n_pos));

@@ -9,8 +9,7 @@
 #include "text/jinja_text.h"
 
 static sl_status filter_default(sl_jinja_call *c, sl_jinja_value *out) {
-    bool use =
-        c->self.type == SL_JINJA_UNDEFINED || (sl_jinja_truth(c->v[1]) && !sl_jinja_truth(c->self));
+    bool use = c->self.type == SL_JINJA_UNDEFINED || (sl_jinja_truth(c->v[1]) && !sl_jinja_truth(c->self));
     if (!use) return *out = c->self, SL_OK;
     *out = c->v[0];
     return out->type == SL_JINJA_MISSING ? sl_jinja_text_share(c->run, out, "", 0) : SL_OK;
@@ -28,10 +27,8 @@ static sl_status text_to_int(sl_jinja_call *c, sl_jinja_value *out) {
     double f;
     bool ok;
     SL_TRY(sl_jinja_want_int(c->v[1], 10, &base));
-    if (base != 0 && (base < 2 || base > 36))
-        ok = false;
-    else
-        SL_TRY(sl_jinja_parse_int(out, &ok, sl_jinja_span(c->self), (int)base));
+    if (base != 0 && (base < 2 || base > 36)) ok = false;
+    else SL_TRY(sl_jinja_parse_int(out, &ok, sl_jinja_span(c->self), (int)base));
     if (ok) return SL_OK;
     SL_TRY(sl_jinja_to_float(&f, &ok, sl_jinja_span(c->self)));
     if (ok && isfinite(f)) return truncated(out, f);
@@ -43,8 +40,7 @@ static sl_status filter_int(sl_jinja_call *c, sl_jinja_value *out) {
     if (c->self.type == SL_JINJA_UNDEFINED) return sl_jinja_fail_undefined(c->self);
     if (c->self.type == SL_JINJA_TEXT) return text_to_int(c, out);
     if (sl_jinja_is_int(c->self)) return *out = sl_jinja_int(sl_jinja_as_int(c->self)), SL_OK;
-    if (c->self.type == SL_JINJA_FLOAT && isinf(c->self.as.f))
-        return SL_FAIL(SL_BAD_INPUT, "infinity is no integer");
+    if (c->self.type == SL_JINJA_FLOAT && isinf(c->self.as.f)) return SL_FAIL(SL_BAD_INPUT, "infinity is no integer");
     if (c->self.type == SL_JINJA_FLOAT && !isnan(c->self.as.f)) return truncated(out, c->self.as.f);
     *out = c->v[0].type == SL_JINJA_MISSING ? sl_jinja_int(0) : c->v[0];
     return SL_OK;
@@ -54,20 +50,16 @@ static sl_status filter_float(sl_jinja_call *c, sl_jinja_value *out) {
     double f = 0;
     bool ok = true;
     if (c->self.type == SL_JINJA_UNDEFINED) return sl_jinja_fail_undefined(c->self);
-    if (sl_jinja_is_number(c->self))
-        f = sl_jinja_as_float(c->self);
-    else if (c->self.type == SL_JINJA_TEXT)
-        SL_TRY(sl_jinja_to_float(&f, &ok, sl_jinja_span(c->self)));
-    else
-        ok = false;
+    if (sl_jinja_is_number(c->self)) f = sl_jinja_as_float(c->self);
+    else if (c->self.type == SL_JINJA_TEXT) SL_TRY(sl_jinja_to_float(&f, &ok, sl_jinja_span(c->self)));
+    else ok = false;
     *out = ok ? sl_jinja_float(f) : c->v[0].type == SL_JINJA_MISSING ? sl_jinja_float(0) : c->v[0];
     return SL_OK;
 }
 
 static sl_status filter_abs(sl_jinja_call *c, sl_jinja_value *out) {
     if (c->self.type == SL_JINJA_FLOAT) return *out = sl_jinja_float(fabs(c->self.as.f)), SL_OK;
-    if (!sl_jinja_is_int(c->self))
-        return SL_FAIL(SL_BAD_INPUT, "abs: a %s is no number", sl_jinja_type_name(c->self));
+    if (!sl_jinja_is_int(c->self)) return SL_FAIL(SL_BAD_INPUT, "abs: a %s is no number", sl_jinja_type_name(c->self));
     return sl_jinja_unary(out, c->self, sl_jinja_as_int(c->self) < 0);
 }
 
@@ -94,8 +86,7 @@ static sl_status round_float(sl_jinja_value *out, double f, int64_t digits) {
     }
     int n = snprintf(text, sizeof text, "%.*f", (int)digits, f); // correctly rounded
     for (int i = 0; i < n; i++)
-        if (text[i] != '-' && (text[i] < '0' || text[i] > '9'))
-            text[i] = '.'; // whatever the locale's point is
+        if (text[i] != '-' && (text[i] < '0' || text[i] > '9')) text[i] = '.'; // whatever the locale's point is
     SL_TRY(sl_jinja_parse_float(&f, text, (size_t)n, &ok));
     return *out = sl_jinja_float(f), SL_OK;
 }
@@ -106,8 +97,7 @@ static sl_status filter_round(sl_jinja_call *c, sl_jinja_value *out) {
     SL_TRY(sl_jinja_want_int(c->v[0], 0, &digits));
     if (c->v[1].type != SL_JINJA_MISSING) SL_TRY(sl_jinja_want_text(c->v[1], &method));
     bool up = sl_span_is(method, "ceil"), down = sl_span_is(method, "floor");
-    if (!up && !down && !sl_span_is(method, "common"))
-        return SL_FAIL(SL_BAD_INPUT, "round: no such method");
+    if (!up && !down && !sl_span_is(method, "common")) return SL_FAIL(SL_BAD_INPUT, "round: no such method");
     if (!sl_jinja_is_number(c->self))
         return SL_FAIL(SL_BAD_INPUT, "round: a %s is no number", sl_jinja_type_name(c->self));
     if (up || down) {
@@ -115,8 +105,7 @@ static sl_status filter_round(sl_jinja_call *c, sl_jinja_value *out) {
         if (!isfinite(f)) return SL_FAIL(SL_BAD_INPUT, "round: the number is not finite");
         return *out = sl_jinja_float((up ? ceil(f) : floor(f)) / unit), SL_OK;
     }
-    if (sl_jinja_is_int(c->self))
-        return *out = sl_jinja_int(round_int(sl_jinja_as_int(c->self), digits)), SL_OK;
+    if (sl_jinja_is_int(c->self)) return *out = sl_jinja_int(round_int(sl_jinja_as_int(c->self), digits)), SL_OK;
     return round_float(out, c->self.as.f, digits);
 }
 
@@ -124,10 +113,8 @@ static sl_status filter_round(sl_jinja_call *c, sl_jinja_value *out) {
 
 static sl_status filter_length(sl_jinja_call *c, sl_jinja_value *out) {
     size_t n;
-    if (c->self.type == SL_JINJA_LOOP)
-        SL_TRY(sl_jinja_loop_length(c->run, &n, c->self.as.loop));
-    else
-        SL_TRY(sl_jinja_len(&n, c->self));
+    if (c->self.type == SL_JINJA_LOOP) SL_TRY(sl_jinja_loop_length(c->run, &n, c->self.as.loop));
+    else SL_TRY(sl_jinja_len(&n, c->self));
     return *out = sl_jinja_int((int64_t)n), SL_OK;
 }
 
@@ -142,14 +129,12 @@ static sl_status filter_first(sl_jinja_call *c, sl_jinja_value *out) {
     bool done;
     SL_TRY(sl_jinja_iter_init(&it, c->self));
     SL_TRY(sl_jinja_iter_next(c->run, &it, out, &done));
-    return done ? sl_jinja_undefined_hint(c->run, out, "No first item, sequence was empty.")
-                : SL_OK;
+    return done ? sl_jinja_undefined_hint(c->run, out, "No first item, sequence was empty.") : SL_OK;
 }
 
 static sl_status filter_last(sl_jinja_call *c, sl_jinja_value *out) {
     sl_jinja_vec all = {0};
-    if (!sl_jinja_sized(c->self))
-        return SL_FAIL(SL_BAD_INPUT, "last: a %s has no end", sl_jinja_type_name(c->self));
+    if (!sl_jinja_sized(c->self)) return SL_FAIL(SL_BAD_INPUT, "last: a %s has no end", sl_jinja_type_name(c->self));
     if (c->self.type == SL_JINJA_TEXT && c->self.as.text->n_chars)
         return sl_jinja_getitem(c->run, out, c->self, sl_jinja_int(-1));
     SL_TRY(sl_jinja_collect(c->run, &all, c->self));
@@ -161,10 +146,8 @@ static sl_status filter_join(sl_jinja_call *c, sl_jinja_value *out) {
     sl_jinja_value between;
     sl_jinja_iter it;
     bool done;
-    if (c->v[0].type == SL_JINJA_MISSING)
-        SL_TRY(sl_jinja_text_share(c->run, &between, "", 0));
-    else
-        SL_TRY(sl_jinja_str(c->run, &between, c->v[0]));
+    if (c->v[0].type == SL_JINJA_MISSING) SL_TRY(sl_jinja_text_share(c->run, &between, "", 0));
+    else SL_TRY(sl_jinja_str(c->run, &between, c->v[0]));
     SL_TRY(sl_jinja_iter_init(&it, c->self));
     sl_buf buf = sl_jinja_scratch(c->run);
     sl_status status = SL_OK;
@@ -173,8 +156,7 @@ static sl_status filter_join(sl_jinja_call *c, sl_jinja_value *out) {
         status = sl_jinja_iter_next(c->run, &it, &item, &done);
         if (status != SL_OK || done) break;
         if (!first) status = sl_jinja_str_to(c->run, &buf, between);
-        if (status == SL_OK)
-            status = sl_jinja_follow(c->run, &item, item, c->v[1], (sl_jinja_value){0});
+        if (status == SL_OK) status = sl_jinja_follow(c->run, &item, item, c->v[1], (sl_jinja_value){0});
         if (status == SL_OK) status = sl_jinja_str_to(c->run, &buf, item);
     }
     return sl_jinja_take(c->run, out, &buf, status);
@@ -226,8 +208,8 @@ static const sl_jinja_builtin entries[] = {
 const sl_jinja_table sl_jinja_filters_value = {entries, SL_COUNT(entries)};
 
 const sl_jinja_builtin *sl_jinja_filter_find(sl_span name) {
-    const sl_jinja_table *const tables[] = {&sl_jinja_filters_value, &sl_jinja_filters_text,
-                                            &sl_jinja_filters_list, &sl_jinja_filters_pick};
+    const sl_jinja_table *const tables[] = {&sl_jinja_filters_value, &sl_jinja_filters_text, &sl_jinja_filters_list,
+                                            &sl_jinja_filters_pick};
     const sl_jinja_builtin *found = NULL;
     for (size_t i = 0; i < SL_COUNT(tables) && !found; i++)
         found = sl_jinja_table_find(tables[i]->entries, tables[i]->n, name);

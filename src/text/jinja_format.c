@@ -35,8 +35,8 @@ static sl_status named_value(percent *p, sl_jinja_value *out) { // at "(name)"
     }
     if (depth) return SL_FAIL(SL_BAD_INPUT, "a %%(name) field does not end");
     if (p->args.type != SL_JINJA_DICT) return SL_FAIL(SL_BAD_INPUT, "%%(name) fields need a dict");
-    const sl_jinja_value *v = sl_jinja_dict_text(
-        p->args.as.dict, sl_span_make(p->format.data + begin, p->at - 1 - begin));
+    const sl_jinja_value *v =
+        sl_jinja_dict_text(p->args.as.dict, sl_span_make(p->format.data + begin, p->at - 1 - begin));
     if (!v) return SL_FAIL(SL_BAD_INPUT, "the dict lacks the name of a %% field");
     p->by_name = true;
     *out = *v;
@@ -52,9 +52,7 @@ static sl_status percent_number(percent *p, int *out) { // digits or *
             return SL_FAIL(SL_BAD_INPUT, "* in a %% field needs a number of a reasonable size");
         return *out = (int)sl_jinja_as_int(v), SL_OK;
     }
-    for (*out = 0;
-         p->at < p->format.n_bytes && p->format.data[p->at] >= '0' && p->format.data[p->at] <= '9';
-         p->at++) {
+    for (*out = 0; p->at < p->format.n_bytes && p->format.data[p->at] >= '0' && p->format.data[p->at] <= '9'; p->at++) {
         *out = *out * 10 + p->format.data[p->at] - '0';
         if (*out > 1 << 20) return SL_FAIL(SL_BAD_INPUT, "a %% field is too wide");
     }
@@ -89,8 +87,7 @@ static sl_status percent_field(percent *p) {
     f.type = s.data[p->at++];
     if (f.type == '%') return sl_buf_text(&p->buf, "%"), p->buf.status;
     if (v.type == SL_JINJA_MISSING) SL_TRY(next_value(p, &v));
-    if (zero && f.align == '>' && strchr("diouxXeEfFgG", f.type))
-        f.fill = sl_span_of("0"), f.align = '=';
+    if (zero && f.align == '>' && strchr("diouxXeEfFgG", f.type)) f.fill = sl_span_of("0"), f.align = '=';
     return sl_jinja_percent_value(p->run, &p->buf, v, &f, p->markup);
 }
 
@@ -104,17 +101,14 @@ static sl_status percent_all(percent *p) {
         SL_TRY(sl_jinja_step(p->run, 1));
         SL_TRY(percent_field(p));
     }
-    bool mapping = p->args.type == SL_JINJA_DICT || p->args.type == SL_JINJA_LIST ||
-                   p->args.type == SL_JINJA_RANGE ||
+    bool mapping = p->args.type == SL_JINJA_DICT || p->args.type == SL_JINJA_LIST || p->args.type == SL_JINJA_RANGE ||
                    p->args.type == SL_JINJA_UNDEFINED; // what Python takes for one
     size_t n_args = p->args.type == SL_JINJA_TUPLE ? p->args.as.list->n : mapping ? 0 : 1;
-    if (p->n_used < n_args && !p->by_name)
-        return SL_FAIL(SL_BAD_INPUT, "there are more values than %% fields");
+    if (p->n_used < n_args && !p->by_name) return SL_FAIL(SL_BAD_INPUT, "there are more values than %% fields");
     return p->buf.status;
 }
 
-sl_status sl_jinja_percent(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value format,
-                           sl_jinja_value args) {
+sl_status sl_jinja_percent(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value format, sl_jinja_value args) {
     percent p = {.run = run,
                  .buf = sl_jinja_scratch(run),
                  .format = sl_jinja_span(format),
@@ -138,23 +132,19 @@ typedef struct formatter {
 
 static sl_status field_root(formatter *f, sl_jinja_value *out, sl_span name) {
     size_t digits = 0, index = 0;
-    while (digits < name.n_bytes && digits < 9 && name.data[digits] >= '0' &&
-           name.data[digits] <= '9')
+    while (digits < name.n_bytes && digits < 9 && name.data[digits] >= '0' && name.data[digits] <= '9')
         index = index * 10 + (size_t)(name.data[digits++] - '0');
     if (digits == name.n_bytes) {
         int mode = name.n_bytes ? 2 : 1;
-        if (f->numbering && f->numbering != mode)
-            return SL_FAIL(SL_BAD_INPUT, "format: {} and {0} cannot be mixed");
+        if (f->numbering && f->numbering != mode) return SL_FAIL(SL_BAD_INPUT, "format: {} and {0} cannot be mixed");
         f->numbering = mode;
         if (mode == 1) index = f->n_auto++;
-        if (index >= f->args->n_pos)
-            return SL_FAIL(SL_BAD_INPUT, "format: there is no value %zu", index);
+        if (index >= f->args->n_pos) return SL_FAIL(SL_BAD_INPUT, "format: there is no value %zu", index);
         return *out = f->args->pos[index], SL_OK;
     }
     const sl_jinja_value *v = sl_jinja_dict_text(f->args->kw, name);
     if (!v)
-        return SL_FAIL(SL_BAD_INPUT, "format: there is no value '%.*s'",
-                       (int)SL_MIN(name.n_bytes, 100u), name.data);
+        return SL_FAIL(SL_BAD_INPUT, "format: there is no value '%.*s'", (int)SL_MIN(name.n_bytes, 100u), name.data);
     return *out = *v, SL_OK;
 }
 
@@ -167,9 +157,7 @@ static sl_status field_value(formatter *f, sl_jinja_value *out, sl_span name) {
         bool item = name.data[at++] == '[';
         size_t begin = at, digits = 0;
         sl_jinja_value key;
-        while (at < name.n_bytes &&
-               (item ? name.data[at] != ']' : name.data[at] != '.' && name.data[at] != '['))
-            at++;
+        while (at < name.n_bytes && (item ? name.data[at] != ']' : name.data[at] != '.' && name.data[at] != '[')) at++;
         SL_TRY(sl_jinja_text_copy(f->run, &key, name.data + begin, at - begin));
         if (at == begin || (item && at == name.n_bytes))
             return SL_FAIL(SL_BAD_INPUT, "format: a field has an empty part");
@@ -180,10 +168,8 @@ static sl_status field_value(formatter *f, sl_jinja_value *out, sl_span name) {
         if (item && digits == at - begin) key = sl_jinja_int(number);
         if (item) at++;
         if (item && at < name.n_bytes && name.data[at] != '.' && name.data[at] != '[')
-            return SL_FAIL(SL_BAD_INPUT,
-                           "format: after ']' there is something else than '.' or '['");
-        SL_TRY(item ? sl_jinja_getitem(f->run, out, *out, key)
-                    : sl_jinja_getattr(f->run, out, *out, key.as.text));
+            return SL_FAIL(SL_BAD_INPUT, "format: after ']' there is something else than '.' or '['");
+        SL_TRY(item ? sl_jinja_getitem(f->run, out, *out, key) : sl_jinja_getattr(f->run, out, *out, key.as.text));
     }
     return SL_OK;
 }
@@ -202,8 +188,7 @@ static sl_status format_field(formatter *f, sl_buf *buf, sl_span field, int dept
     SL_TRY(field_value(f, &v, sl_span_make(field.data, name)));
     sl_span rest = sl_span_make(field.data + name, field.n_bytes - name);
     if (rest.n_bytes && rest.data[0] == '!') {
-        if (rest.n_bytes < 2 || (rest.n_bytes > 2 && rest.data[2] != ':') ||
-            !strchr("rsa", rest.data[1]))
+        if (rest.n_bytes < 2 || (rest.n_bytes > 2 && rest.data[2] != ':') || !strchr("rsa", rest.data[1]))
             return SL_FAIL(SL_BAD_INPUT, "format: the conversion after '!' is r, s or a");
         SL_TRY(sl_jinja_convert(f->run, &v, v, rest.data[1]));
         rest = sl_span_make(rest.data + 2, rest.n_bytes - 2);
@@ -214,12 +199,9 @@ static sl_status format_field(formatter *f, sl_buf *buf, sl_span field, int dept
     bool is_markup = v.type == SL_JINJA_TEXT && (v.flags & SL_JINJA_MARKUP);
     if (status == SL_OK && f->markup && is_markup && spec.n_bytes)
         status = SL_FAIL(SL_BAD_INPUT, "format: markup takes no format");
-    if (status == SL_OK)
-        status = sl_jinja_format_value(f->run, &plain, v, sl_span_make(spec.data, spec.n_bytes));
-    if (status == SL_OK && f->markup && !is_markup)
-        sl_jinja_escape(buf, sl_span_make(plain.data, plain.n_bytes));
-    else
-        sl_buf_append(buf, plain.data, plain.n_bytes);
+    if (status == SL_OK) status = sl_jinja_format_value(f->run, &plain, v, sl_span_make(spec.data, spec.n_bytes));
+    if (status == SL_OK && f->markup && !is_markup) sl_jinja_escape(buf, sl_span_make(plain.data, plain.n_bytes));
+    else sl_buf_append(buf, plain.data, plain.n_bytes);
     sl_buf_deinit(&spec);
     sl_buf_deinit(&plain);
     return status == SL_OK ? buf->status : status;
@@ -237,8 +219,7 @@ static sl_status format_into(formatter *f, sl_buf *buf, sl_span s, int depth) {
         }
         if (c == '}') return SL_FAIL(SL_BAD_INPUT, "format: a single '}' stands alone");
         size_t begin = at, open = 1;
-        for (; at < s.n_bytes && open; at++)
-            open += (size_t)(s.data[at] == '{') - (size_t)(s.data[at] == '}');
+        for (; at < s.n_bytes && open; at++) open += (size_t)(s.data[at] == '{') - (size_t)(s.data[at] == '}');
         if (open) return SL_FAIL(SL_BAD_INPUT, "format: a '{' is not closed");
         SL_TRY(sl_jinja_step(f->run, 1));
         SL_TRY(format_field(f, buf, sl_span_make(s.data + begin, at - 1 - begin), depth));

@@ -20,7 +20,7 @@ typedef struct sl_jinja_field {
 sl_status sl_jinja_convert(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value v, char how);
 
 // v as a % field wants it.
-sl_status sl_jinja_percent_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v,
-                                 const sl_jinja_field *f, bool markup);
+sl_status sl_jinja_percent_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v, const sl_jinja_field *f,
+                                 bool markup);
 
 #endif

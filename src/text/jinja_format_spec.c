@@ -15,10 +15,8 @@ static void put_fill(sl_buf *buf, sl_span fill, size_t n) {
 }
 
 // `prefix` (sign, 0x) stays in front of the fill where align is '='.
-static void put_padded(sl_buf *buf, sl_span prefix, sl_span body, const sl_jinja_field *f,
-                       char align) {
-    size_t n = sl_jinja_count_chars(prefix.data, prefix.n_bytes) +
-               sl_jinja_count_chars(body.data, body.n_bytes);
+static void put_padded(sl_buf *buf, sl_span prefix, sl_span body, const sl_jinja_field *f, char align) {
+    size_t n = sl_jinja_count_chars(prefix.data, prefix.n_bytes) + sl_jinja_count_chars(body.data, body.n_bytes);
     size_t gap = f->width > 0 && (size_t)f->width > n ? (size_t)f->width - n : 0;
     size_t left = align == '>' ? gap : align == '^' ? gap / 2 : 0;
     put_fill(buf, f->fill, left);
@@ -36,14 +34,8 @@ sl_status sl_jinja_convert(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_valu
     buf = sl_jinja_scratch(run);
     for (size_t at = 0; at < out->as.text->n_bytes;) {
         uint32_t cp = sl_jinja_char(sl_jinja_span(*out), &at);
-        if (cp < 0x80)
-            sl_buf_printf(&buf, "%c", (int)cp);
-        else
-            sl_buf_printf(&buf,
-                          cp < 0x100     ? "\\x%02x"
-                          : cp < 0x10000 ? "\\u%04x"
-                                         : "\\U%08x",
-                          (unsigned)cp);
+        if (cp < 0x80) sl_buf_printf(&buf, "%c", (int)cp);
+        else sl_buf_printf(&buf, cp < 0x100 ? "\\x%02x" : cp < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)cp);
     }
     return sl_jinja_take(run, out, &buf, SL_OK);
 }
@@ -51,8 +43,7 @@ sl_status sl_jinja_convert(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_valu
 // ---- digits ----
 
 // Groups digits from the right, with zeros in front of them until there are `width` characters.
-static void put_grouped(sl_buf *buf, const char *digits, size_t n, char separator, size_t every,
-                        size_t width) {
+static void put_grouped(sl_buf *buf, const char *digits, size_t n, char separator, size_t every, size_t width) {
     size_t all = n;
     while (separator && all && all + (all - 1) / every < width) all++;
     for (size_t i = all; i > 0 && buf->status == SL_OK; i--) {
@@ -74,24 +65,17 @@ static const char *sign_of(bool negative, char sign) {
 static sl_status put_int(sl_buf *buf, int64_t v, const sl_jinja_field *f) {
     char digits[70], prefix[4];
     uint64_t rest = v < 0 ? -(uint64_t)v : (uint64_t)v;
-    unsigned base = f->type == 'x' || f->type == 'X' ? 16
-                    : f->type == 'o'                 ? 8
-                    : f->type == 'b'                 ? 2
-                                                     : 10;
+    unsigned base = f->type == 'x' || f->type == 'X' ? 16 : f->type == 'o' ? 8 : f->type == 'b' ? 2 : 10;
     size_t n = sizeof digits;
     do digits[--n] = (f->type == 'X' ? "0123456789ABCDEF" : "0123456789abcdef")[rest % base];
     while ((rest /= base) != 0);
     char mark[3] = {'0', f->type, 0};
-    snprintf(prefix, sizeof prefix, "%s%s", sign_of(v < 0, f->sign),
-             f->alternate && base != 10 ? mark : "");
+    snprintf(prefix, sizeof prefix, "%s%s", sign_of(v < 0, f->sign), f->alternate && base != 10 ? mark : "");
     sl_buf body = {.max_bytes = buf->max_bytes};
     size_t n_digits = sizeof digits - n;
-    for (int zeros = f->precision - (int)n_digits; zeros > 0 && body.status == SL_OK; zeros--)
-        sl_buf_text(&body, "0");
-    put_grouped(&body, digits + n, n_digits, f->group, base == 10 ? 3 : 4,
-                grouped_width(f, strlen(prefix)));
-    put_padded(buf, sl_span_of(prefix), sl_span_make(body.data, body.n_bytes), f,
-               f->align ? f->align : '>');
+    for (int zeros = f->precision - (int)n_digits; zeros > 0 && body.status == SL_OK; zeros--) sl_buf_text(&body, "0");
+    put_grouped(&body, digits + n, n_digits, f->group, base == 10 ? 3 : 4, grouped_width(f, strlen(prefix)));
+    put_padded(buf, sl_span_of(prefix), sl_span_make(body.data, body.n_bytes), f, f->align ? f->align : '>');
     sl_buf_deinit(&body);
     return buf->status;
 }
@@ -99,8 +83,7 @@ static sl_status put_int(sl_buf *buf, int64_t v, const sl_jinja_field *f) {
 static void fix_point(sl_buf *text) { // the locale's decimal point
     for (size_t i = 0; i < text->n_bytes; i++) {
         char c = text->data[i];
-        bool kept = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                    c == '-' || c == '+';
+        bool kept = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+';
         if (!kept) text->data[i] = '.';
     }
 }
@@ -144,9 +127,7 @@ static void float_digits(sl_buf *text, double v, const sl_jinja_field *f, char t
         case 'E': sl_buf_printf(text, f->alternate ? "%#.*E" : "%.*E", precision, v); break;
         case 'g': sl_buf_printf(text, f->alternate ? "%#.*g" : "%.*g", precision, v); break;
         case 'G': sl_buf_printf(text, f->alternate ? "%#.*G" : "%.*G", precision, v); break;
-        default:
-            sl_buf_printf(text, f->alternate ? "%#.*f" : "%.*f", precision,
-                          type == '%' ? v * 100 : v);
+        default: sl_buf_printf(text, f->alternate ? "%#.*f" : "%.*f", precision, type == '%' ? v * 100 : v);
         }
         fix_point(text);
     }
@@ -164,11 +145,9 @@ static sl_status put_float(sl_buf *buf, double v, const sl_jinja_field *f) {
     put_grouped(&body, text.data, whole, f->group, 3, grouped_width(f, rest));
     sl_buf_append(&body, text.data + whole, text.n_bytes - whole);
     if (text.status == SL_OK && body.status == SL_OK)
-        put_padded(buf, sl_span_of(sign_of(negative, f->sign)),
-                   sl_span_make(body.data, body.n_bytes), f, f->align ? f->align : '>');
-    sl_status status = text.status != SL_OK   ? text.status
-                       : body.status != SL_OK ? body.status
-                                              : buf->status;
+        put_padded(buf, sl_span_of(sign_of(negative, f->sign)), sl_span_make(body.data, body.n_bytes), f,
+                   f->align ? f->align : '>');
+    sl_status status = text.status != SL_OK ? text.status : body.status != SL_OK ? body.status : buf->status;
     sl_buf_deinit(&text);
     sl_buf_deinit(&body);
     return status;
@@ -185,13 +164,11 @@ static sl_status put_text(sl_buf *buf, sl_jinja_value s, const sl_jinja_field *f
 // ---- % ----
 
 static sl_status percent_int(sl_jinja_value v, int64_t *out, char type) {
-    if (v.type == SL_JINJA_FLOAT && strchr("diu", type) && isfinite(v.as.f) &&
-        fabs(v.as.f) < 0x1p63)
+    if (v.type == SL_JINJA_FLOAT && strchr("diu", type) && isfinite(v.as.f) && fabs(v.as.f) < 0x1p63)
         return *out = (int64_t)v.as.f, SL_OK;
     if (v.type == SL_JINJA_UNDEFINED) return sl_jinja_fail_undefined(v);
     if (!sl_jinja_is_int(v))
-        return SL_FAIL(SL_BAD_INPUT, "%%%c needs a whole number, not a %s", type,
-                       sl_jinja_type_name(v));
+        return SL_FAIL(SL_BAD_INPUT, "%%%c needs a whole number, not a %s", type, sl_jinja_type_name(v));
     return *out = sl_jinja_as_int(v), SL_OK;
 }
 
@@ -205,16 +182,15 @@ static sl_status percent_char(sl_buf *buf, sl_jinja_value v, sl_jinja_field *f, 
     return put_text(buf, v, f);
 }
 
-sl_status sl_jinja_percent_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v,
-                                 const sl_jinja_field *given, bool markup) {
+sl_status sl_jinja_percent_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v, const sl_jinja_field *given,
+                                 bool markup) {
     sl_jinja_field f = *given;
     int64_t i = 0;
     switch (f.type) {
     case 's':
     case 'r':
     case 'a':
-        SL_TRY(f.type == 's' && markup ? sl_jinja_escaped(run, &v, v)
-                                       : sl_jinja_convert(run, &v, v, f.type));
+        SL_TRY(f.type == 's' && markup ? sl_jinja_escaped(run, &v, v) : sl_jinja_convert(run, &v, v, f.type));
         if (f.type != 's' && markup) SL_TRY(sl_jinja_escaped(run, &v, v));
         return put_text(buf, v, &f);
     case 'c': f.precision = -1; return percent_char(buf, v, &f, run);
@@ -232,8 +208,7 @@ sl_status sl_jinja_percent_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value 
     case 'G':
         if (v.type == SL_JINJA_UNDEFINED) return sl_jinja_fail_undefined(v);
         if (!sl_jinja_is_number(v))
-            return SL_FAIL(SL_BAD_INPUT, "%%%c needs a number, not a %s", f.type,
-                           sl_jinja_type_name(v));
+            return SL_FAIL(SL_BAD_INPUT, "%%%c needs a number, not a %s", f.type, sl_jinja_type_name(v));
         return put_float(buf, sl_jinja_as_float(v), &f);
     default: return SL_FAIL(SL_BAD_INPUT, "there is no %% field of type '%c'", f.type);
     }
@@ -241,9 +216,7 @@ sl_status sl_jinja_percent_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value 
 
 // ---- format specifications ----
 
-static bool is_align(char c) {
-    return c == '<' || c == '>' || c == '=' || c == '^';
-}
+static bool is_align(char c) { return c == '<' || c == '>' || c == '=' || c == '^'; }
 
 static bool take_number(sl_span s, size_t *at, int *out) {
     size_t begin = *at;
@@ -279,14 +252,11 @@ static sl_status parse_spec(sl_jinja_field *f, sl_span s, char zero_align) {
         good = good && take_number(s, &at, &f->precision) && f->precision >= 0;
     }
     if (at < s.n_bytes) f->type = s.data[at++];
-    return good && at == s.n_bytes
-               ? SL_OK
-               : SL_FAIL(SL_BAD_INPUT, "format: a format specification is wrong");
+    return good && at == s.n_bytes ? SL_OK : SL_FAIL(SL_BAD_INPUT, "format: a format specification is wrong");
 }
 
 static sl_status wrong_type(const sl_jinja_field *f, sl_jinja_value v) {
-    return SL_FAIL(SL_BAD_INPUT, "format: '%c' does not fit a %s", f->type ? f->type : '=',
-                   sl_jinja_type_name(v));
+    return SL_FAIL(SL_BAD_INPUT, "format: '%c' does not fit a %s", f->type ? f->type : '=', sl_jinja_type_name(v));
 }
 
 sl_status sl_jinja_format_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v, sl_span spec) {
@@ -294,15 +264,12 @@ sl_status sl_jinja_format_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v
     if (spec.n_bytes == 0) return sl_jinja_str_to(run, buf, v);
     SL_TRY(parse_spec(&f, spec, v.type == SL_JINJA_TEXT ? '<' : '='));
     if (v.type == SL_JINJA_TEXT) {
-        if ((f.type && f.type != 's') || f.align == '=' || f.sign || f.alternate || f.group)
-            return wrong_type(&f, v);
+        if ((f.type && f.type != 's') || f.align == '=' || f.sign || f.alternate || f.group) return wrong_type(&f, v);
         return put_text(buf, v, &f);
     }
-    if (!sl_jinja_is_number(v))
-        return SL_FAIL(SL_BAD_INPUT, "format: a %s takes no format", sl_jinja_type_name(v));
+    if (!sl_jinja_is_number(v)) return SL_FAIL(SL_BAD_INPUT, "format: a %s takes no format", sl_jinja_type_name(v));
     if (v.type == SL_JINJA_FLOAT || (f.type && strchr("eEfFgG%", f.type))) {
-        if ((f.type && !strchr("eEfFgGn%", f.type)) || (f.group && f.type == 'n'))
-            return wrong_type(&f, v);
+        if ((f.type && !strchr("eEfFgGn%", f.type)) || (f.group && f.type == 'n')) return wrong_type(&f, v);
         return put_float(buf, sl_jinja_as_float(v), &f);
     }
     if (f.group && f.type == 'n') return wrong_type(&f, v);
@@ -310,8 +277,7 @@ sl_status sl_jinja_format_value(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v
         if (!f.align) f.align = '<';
         return percent_char(buf, v, &f, run);
     }
-    if ((f.type && !strchr("dxXobn", f.type)) || f.precision >= 0 ||
-        (f.group == ',' && f.type && f.type != 'd'))
+    if ((f.type && !strchr("dxXobn", f.type)) || f.precision >= 0 || (f.group == ',' && f.type && f.type != 'd'))
         return wrong_type(&f, v);
     return put_int(buf, sl_jinja_as_int(v), &f);
 }

@@ -6,9 +6,7 @@
 #include "base/utf8.h"
 #include "text/jinja_text.h"
 
-bool sl_jinja_iterable(sl_jinja_value v) {
-    return sl_jinja_sized(v) || v.type == SL_JINJA_ITERATOR;
-}
+bool sl_jinja_iterable(sl_jinja_value v) { return sl_jinja_sized(v) || v.type == SL_JINJA_ITERATOR; }
 
 sl_status sl_jinja_iter_init(sl_jinja_iter *it, sl_jinja_value v) {
     *it = (sl_jinja_iter){v, 0};
@@ -16,8 +14,7 @@ sl_status sl_jinja_iter_init(sl_jinja_iter *it, sl_jinja_value v) {
     return SL_FAIL(SL_BAD_INPUT, "a %s has no items to go through", sl_jinja_type_name(v));
 }
 
-static sl_status next_view(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_entry *e,
-                           unsigned view) {
+static sl_status next_view(sl_jinja_run *run, sl_jinja_value *out, const sl_jinja_entry *e, unsigned view) {
     if (view == SL_JINJA_ITEMS) return sl_jinja_pair(run, out, e->key, e->value);
     *out = view == SL_JINJA_KEYS ? e->key : e->value;
     return SL_OK;
@@ -40,8 +37,7 @@ static sl_status next_stream(sl_jinja_stream *s, sl_jinja_value *out, bool *done
     return status == SL_OK ? SL_OK : SL_FAIL(status, "%s", s->reason);
 }
 
-sl_status sl_jinja_iter_next(sl_jinja_run *run, sl_jinja_iter *it, sl_jinja_value *out,
-                             bool *done) {
+sl_status sl_jinja_iter_next(sl_jinja_run *run, sl_jinja_iter *it, sl_jinja_value *out, bool *done) {
     sl_jinja_value v = it->source;
     *done = false;
     *out = sl_jinja_none();
@@ -82,11 +78,9 @@ sl_status sl_jinja_collect(sl_jinja_run *run, sl_jinja_vec *out, sl_jinja_value 
     }
 }
 
-static sl_status text_contains(sl_jinja_run *run, bool *out, sl_jinja_value in,
-                               sl_jinja_value item) {
+static sl_status text_contains(sl_jinja_run *run, bool *out, sl_jinja_value in, sl_jinja_value item) {
     if (item.type != SL_JINJA_TEXT)
-        return SL_FAIL(SL_BAD_INPUT, "only a str can be in a str, not a %s",
-                       sl_jinja_type_name(item));
+        return SL_FAIL(SL_BAD_INPUT, "only a str can be in a str, not a %s", sl_jinja_type_name(item));
     sl_span hay = sl_jinja_span(in), needle = sl_jinja_span(item);
     *out = needle.n_bytes == 0;
     if (*out || hay.n_bytes < needle.n_bytes) return SL_OK;
@@ -139,8 +133,7 @@ static sl_status merge_sort(sl_jinja_run *run, sort_item *a, sort_item *b, size_
     return SL_OK;
 }
 
-sl_status sl_jinja_sort(sl_jinja_run *run, sl_jinja_value *items, const sl_jinja_value *keys,
-                        size_t n, bool reverse) {
+sl_status sl_jinja_sort(sl_jinja_run *run, sl_jinja_value *items, const sl_jinja_value *keys, size_t n, bool reverse) {
     sort_item *a, *b;
     SL_TRY(sl_jinja_alloc(run, &a, n, sizeof *a));
     SL_TRY(sl_jinja_alloc(run, &b, n, sizeof *b));

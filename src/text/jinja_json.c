@@ -10,11 +10,9 @@
 
 // ---- in ----
 
-static sl_status from_json(sl_jinja_run *run, sl_jinja_value *out, const json_t *json,
-                           unsigned depth);
+static sl_status from_json(sl_jinja_run *run, sl_jinja_value *out, const json_t *json, unsigned depth);
 
-static sl_status from_array(sl_jinja_run *run, sl_jinja_value *out, const json_t *json,
-                            unsigned depth) {
+static sl_status from_array(sl_jinja_run *run, sl_jinja_value *out, const json_t *json, unsigned depth) {
     sl_jinja_value *items = NULL;
     SL_TRY(sl_jinja_list_make(run, out, SL_JINJA_LIST, &items, json_array_size(json)));
     for (size_t i = 0; i < json_array_size(json); i++)
@@ -22,8 +20,7 @@ static sl_status from_array(sl_jinja_run *run, sl_jinja_value *out, const json_t
     return SL_OK;
 }
 
-static sl_status from_object(sl_jinja_run *run, sl_jinja_value *out, const json_t *json,
-                             unsigned depth) {
+static sl_status from_object(sl_jinja_run *run, sl_jinja_value *out, const json_t *json, unsigned depth) {
     const char *name;
     json_t *member;
     sl_jinja_value key, value;
@@ -36,16 +33,13 @@ static sl_status from_object(sl_jinja_run *run, sl_jinja_value *out, const json_
     return SL_OK;
 }
 
-static sl_status from_json(sl_jinja_run *run, sl_jinja_value *out, const json_t *json,
-                           unsigned depth) {
+static sl_status from_json(sl_jinja_run *run, sl_jinja_value *out, const json_t *json, unsigned depth) {
     if (depth > SL_JINJA_MAX_NESTING)
-        return SL_FAIL(SL_BAD_INPUT, "the conversation nests more than %d deep",
-                       SL_JINJA_MAX_NESTING);
+        return SL_FAIL(SL_BAD_INPUT, "the conversation nests more than %d deep", SL_JINJA_MAX_NESTING);
     switch (json_typeof(json)) {
     case JSON_OBJECT: return from_object(run, out, json, depth);
     case JSON_ARRAY: return from_array(run, out, json, depth);
-    case JSON_STRING:
-        return sl_jinja_text_copy(run, out, json_string_value(json), json_string_length(json));
+    case JSON_STRING: return sl_jinja_text_copy(run, out, json_string_value(json), json_string_length(json));
     case JSON_INTEGER: *out = sl_jinja_int(json_integer_value(json)); return SL_OK;
     case JSON_REAL: *out = sl_jinja_float(json_real_value(json)); return SL_OK;
     case JSON_TRUE:
@@ -58,9 +52,7 @@ sl_status sl_jinja_json_parse(sl_jinja_run *run, sl_jinja_value *out, sl_span te
     json_error_t error;
     json_t *json = json_loadb(text.data ? text.data : "", text.n_bytes, JSON_ALLOW_NUL, &error);
     *out = sl_jinja_none();
-    if (!json)
-        return SL_FAIL(SL_BAD_INPUT, "the conversation is no JSON: line %d: %s", error.line,
-                       error.text);
+    if (!json) return SL_FAIL(SL_BAD_INPUT, "the conversation is no JSON: line %d: %s", error.line, error.text);
     sl_status status = from_json(run, out, json, 0);
     json_decref(json);
     return status;
@@ -94,17 +86,11 @@ static void write_text(writer *w, sl_span s) {
         size_t begin = i;
         uint32_t cp = sl_jinja_char(s, &i);
         char letter = short_escape(cp);
-        if (letter)
-            sl_buf_printf(&w->buf, "\\%c", letter);
-        else if (cp < 0x20 || (w->ensure_ascii && cp == 0x7f))
-            sl_buf_printf(&w->buf, "\\u%04x", (unsigned)cp);
-        else if (!w->ensure_ascii || cp < 0x80)
-            sl_buf_append(&w->buf, s.data + begin, i - begin);
-        else if (cp < 0x10000)
-            sl_buf_printf(&w->buf, "\\u%04x", (unsigned)cp);
-        else
-            sl_buf_printf(&w->buf, "\\u%04x\\u%04x", 0xd7c0 + (unsigned)(cp >> 10),
-                          0xdc00 + (unsigned)(cp & 0x3ff));
+        if (letter) sl_buf_printf(&w->buf, "\\%c", letter);
+        else if (cp < 0x20 || (w->ensure_ascii && cp == 0x7f)) sl_buf_printf(&w->buf, "\\u%04x", (unsigned)cp);
+        else if (!w->ensure_ascii || cp < 0x80) sl_buf_append(&w->buf, s.data + begin, i - begin);
+        else if (cp < 0x10000) sl_buf_printf(&w->buf, "\\u%04x", (unsigned)cp);
+        else sl_buf_printf(&w->buf, "\\u%04x\\u%04x", 0xd7c0 + (unsigned)(cp >> 10), 0xdc00 + (unsigned)(cp & 0x3ff));
     }
     sl_buf_text(&w->buf, "\"");
 }
@@ -147,9 +133,7 @@ static sl_status write_key(writer *w, sl_jinja_value key) {
         SL_TRY(write_value(w, key, 0));
         sl_buf_text(&w->buf, "\"");
         return SL_OK;
-    default:
-        return SL_FAIL(SL_BAD_INPUT, "tojson: a %s cannot be a key in JSON",
-                       sl_jinja_type_name(key));
+    default: return SL_FAIL(SL_BAD_INPUT, "tojson: a %s cannot be a key in JSON", sl_jinja_type_name(key));
     }
 }
 
@@ -184,8 +168,7 @@ static sl_status write_dict(writer *w, const sl_jinja_dict *dict, unsigned depth
 
 static sl_status write_value(writer *w, sl_jinja_value v, unsigned depth) {
     if (depth > SL_JINJA_MAX_NESTING)
-        return SL_FAIL(SL_BAD_INPUT, "tojson: a value nests more than %d deep",
-                       SL_JINJA_MAX_NESTING);
+        return SL_FAIL(SL_BAD_INPUT, "tojson: a value nests more than %d deep", SL_JINJA_MAX_NESTING);
     SL_TRY(sl_jinja_step(w->run, 4 + (v.type == SL_JINJA_TEXT ? v.as.text->n_bytes / 64 : 0)));
     switch (v.type) {
     case SL_JINJA_NONE: sl_buf_text(&w->buf, "null"); break;
@@ -230,10 +213,8 @@ static sl_status set_separators(writer *w, sl_jinja_value v) {
 }
 
 // opt: ensure_ascii, indent, separators, sort_keys
-sl_status sl_jinja_json_dump(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value v,
-                             const sl_jinja_value opt[4]) {
-    writer w = {
-        .run = run, .ensure_ascii = sl_jinja_truth(opt[0]), .sort_keys = sl_jinja_truth(opt[3])};
+sl_status sl_jinja_json_dump(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value v, const sl_jinja_value opt[4]) {
+    writer w = {.run = run, .ensure_ascii = sl_jinja_truth(opt[0]), .sort_keys = sl_jinja_truth(opt[3])};
     SL_TRY(set_indent(&w, opt[1]));
     SL_TRY(set_separators(&w, opt[2]));
     w.buf = sl_jinja_scratch(run);

@@ -66,10 +66,8 @@ static void advance(sl_jinja_lexer *lx, size_t to) {
 // The end of a tag at `at` ("%}", "}}", "#}" with its sign and the space that goes with it), or 0.
 static size_t tag_end(const sl_jinja_lexer *lx, size_t at, const char *end, bool variable) {
     size_t n = lx->source.n_bytes;
-    if (at < n && lx->source.data[at] == '-' && at_text(lx, at + 1, end))
-        return skip_space(lx, at + 3);
-    if (!variable && at < n && lx->source.data[at] == '+' && at_text(lx, at + 1, end))
-        return at + 3;
+    if (at < n && lx->source.data[at] == '-' && at_text(lx, at + 1, end)) return skip_space(lx, at + 3);
+    if (!variable && at < n && lx->source.data[at] == '+' && at_text(lx, at + 1, end)) return at + 3;
     if (!at_text(lx, at, end)) return 0;
     at += 2;
     return !variable && at < n && lx->source.data[at] == '\n' ? at + 1 : at;
@@ -108,8 +106,7 @@ static int sign_at(const sl_jinja_lexer *lx, size_t at) {
 }
 
 static size_t find_from(const sl_jinja_lexer *lx, size_t at, const char *text) {
-    size_t i = sl_jinja_find(sl_span_make(lx->source.data + at, lx->source.n_bytes - at),
-                             sl_span_of(text));
+    size_t i = sl_jinja_find(sl_span_make(lx->source.data + at, lx->source.n_bytes - at), sl_span_of(text));
     return i == SIZE_MAX ? SIZE_MAX : at + i;
 }
 
@@ -129,8 +126,7 @@ static sl_status lex_raw(sl_jinja_lexer *lx, size_t body, sl_jinja_token *out) {
 
 static sl_status skip_comment(sl_jinja_lexer *lx) {
     for (size_t at = lx->pos; (at = find_from(lx, at, "#}")) != SIZE_MAX;) {
-        bool sign =
-            at > lx->pos && (lx->source.data[at - 1] == '-' || lx->source.data[at - 1] == '+');
+        bool sign = at > lx->pos && (lx->source.data[at - 1] == '-' || lx->source.data[at - 1] == '+');
         advance(lx, tag_end(lx, at - sign, "#}", false));
         return SL_OK;
     }
@@ -142,8 +138,8 @@ static sl_status skip_comment(sl_jinja_lexer *lx) {
 // yet.
 static sl_status lex_data(sl_jinja_lexer *lx, sl_jinja_token *out, bool *again) {
     size_t n = lx->source.n_bytes, at = lx->pos;
-    while (at + 1 < n && !(lx->source.data[at] == '{' && strchr("{%#", lx->source.data[at + 1]) &&
-                           lx->source.data[at + 1]))
+    while (at + 1 < n &&
+           !(lx->source.data[at] == '{' && strchr("{%#", lx->source.data[at + 1]) && lx->source.data[at + 1]))
         at++;
     out->type = SL_TOK_DATA;
     if (at + 1 >= n) {
@@ -155,8 +151,7 @@ static sl_status lex_data(sl_jinja_lexer *lx, sl_jinja_token *out, bool *again) 
     int kind = lx->source.data[at + 1], sign = sign_at(lx, at + 2);
     out->text = trim_data(lx, at, sign, kind == '{');
     size_t raw = kind == '%' ? raw_begin(lx, at, "raw", false) : 0;
-    if (out->text
-            .n_bytes) { // the tag itself comes with the next call, when nothing is left to trim
+    if (out->text.n_bytes) { // the tag itself comes with the next call, when nothing is left to trim
         advance(lx, at);
         lx->line_starting = false;
         return SL_OK;
@@ -183,25 +178,17 @@ static const struct {
     uint8_t type;
 } operators[] = {
     // longest first
-    {"//", SL_TOK_FLOORDIV}, {"**", SL_TOK_POW},      {"==", SL_TOK_EQ},    {"!=", SL_TOK_NE},
-    {">=", SL_TOK_GE},       {"<=", SL_TOK_LE},       {"+", SL_TOK_ADD},    {"-", SL_TOK_SUB},
-    {"/", SL_TOK_DIV},       {"*", SL_TOK_MUL},       {"%", SL_TOK_MOD},    {"~", SL_TOK_TILDE},
-    {"[", SL_TOK_LBRACKET},  {"]", SL_TOK_RBRACKET},  {"(", SL_TOK_LPAREN}, {")", SL_TOK_RPAREN},
-    {"{", SL_TOK_LBRACE},    {"}", SL_TOK_RBRACE},    {">", SL_TOK_GT},     {"<", SL_TOK_LT},
-    {"=", SL_TOK_ASSIGN},    {".", SL_TOK_DOT},       {":", SL_TOK_COLON},  {"|", SL_TOK_PIPE},
-    {",", SL_TOK_COMMA},     {";", SL_TOK_SEMICOLON},
+    {"//", SL_TOK_FLOORDIV}, {"**", SL_TOK_POW},   {"==", SL_TOK_EQ},      {"!=", SL_TOK_NE},      {">=", SL_TOK_GE},
+    {"<=", SL_TOK_LE},       {"+", SL_TOK_ADD},    {"-", SL_TOK_SUB},      {"/", SL_TOK_DIV},      {"*", SL_TOK_MUL},
+    {"%", SL_TOK_MOD},       {"~", SL_TOK_TILDE},  {"[", SL_TOK_LBRACKET}, {"]", SL_TOK_RBRACKET}, {"(", SL_TOK_LPAREN},
+    {")", SL_TOK_RPAREN},    {"{", SL_TOK_LBRACE}, {"}", SL_TOK_RBRACE},   {">", SL_TOK_GT},       {"<", SL_TOK_LT},
+    {"=", SL_TOK_ASSIGN},    {".", SL_TOK_DOT},    {":", SL_TOK_COLON},    {"|", SL_TOK_PIPE},     {",", SL_TOK_COMMA},
+    {";", SL_TOK_SEMICOLON},
 };
 
 const char *sl_jinja_token_name(const sl_jinja_token *token) {
-    static const char *const names[] = {"the end of the template",
-                                        "text",
-                                        "{%",
-                                        "%}",
-                                        "{{",
-                                        "}}",
-                                        "a name",
-                                        "a string",
-                                        "a number"};
+    static const char *const names[] = {
+        "the end of the template", "text", "{%", "%}", "{{", "}}", "a name", "a string", "a number"};
     if (token->type < SL_COUNT(names)) return names[token->type];
     for (size_t i = 0; i < SL_COUNT(operators); i++)
         if (operators[i].type == token->type) return operators[i].text;
@@ -220,12 +207,9 @@ static sl_status balance(sl_jinja_lexer *lx, char c) {
         }
         lx->brackets[lx->n_brackets++] = c == '(' ? ')' : c == '[' ? ']' : '}';
     } else if (c == ')' || c == ']' || c == '}') {
-        if (lx->n_brackets == 0)
-            return SL_FAIL(SL_BAD_INPUT, "line %u: unexpected '%c'", lx->line, c);
+        if (lx->n_brackets == 0) return SL_FAIL(SL_BAD_INPUT, "line %u: unexpected '%c'", lx->line, c);
         char want = lx->brackets[--lx->n_brackets];
-        if (want != c)
-            return SL_FAIL(SL_BAD_INPUT, "line %u: unexpected '%c', expected '%c'", lx->line, c,
-                           want);
+        if (want != c) return SL_FAIL(SL_BAD_INPUT, "line %u: unexpected '%c', expected '%c'", lx->line, c, want);
     }
     return SL_OK;
 }
@@ -239,8 +223,7 @@ static sl_status lex_operator(sl_jinja_lexer *lx, sl_jinja_token *out) {
         return SL_OK;
     }
     int c = peek(lx, 0);
-    if (c == '"' || c == '\'')
-        return SL_FAIL(SL_BAD_INPUT, "line %u: the string does not end", lx->line);
+    if (c == '"' || c == '\'') return SL_FAIL(SL_BAD_INPUT, "line %u: the string does not end", lx->line);
     return SL_FAIL(SL_BAD_INPUT, "line %u: unexpected character 0x%02x", lx->line, (unsigned)c);
 }
 
@@ -284,8 +267,7 @@ static sl_status lex_number(sl_jinja_lexer *lx, sl_jinja_token *out) {
 }
 
 static sl_status lex_tag(sl_jinja_lexer *lx, sl_jinja_token *out) {
-    size_t end =
-        lx->n_brackets ? 0 : tag_end(lx, lx->pos, lx->in_block ? "%}" : "}}", lx->in_variable);
+    size_t end = lx->n_brackets ? 0 : tag_end(lx, lx->pos, lx->in_block ? "%}" : "}}", lx->in_variable);
     if (end) {
         out->type = lx->in_block ? SL_TOK_BLOCK_END : SL_TOK_VARIABLE_END;
         lx->in_block = lx->in_variable = false;

@@ -14,8 +14,8 @@ bool sl_jinja_is_name_char(uint32_t cp, bool first) {
     if (cp < 0x80) return !first && cp >= '0' && cp <= '9';
     utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)cp);
     if (c == UTF8PROC_CATEGORY_NL) return true;
-    return !first && (c == UTF8PROC_CATEGORY_ND || c == UTF8PROC_CATEGORY_MN ||
-                      c == UTF8PROC_CATEGORY_MC || c == UTF8PROC_CATEGORY_PC || cp == 0xb7);
+    return !first && (c == UTF8PROC_CATEGORY_ND || c == UTF8PROC_CATEGORY_MN || c == UTF8PROC_CATEGORY_MC ||
+                      c == UTF8PROC_CATEGORY_PC || cp == 0xb7);
 }
 
 // ---- numbers ----
@@ -30,10 +30,8 @@ static int digit_value(int c) {
 static size_t digits_end(sl_span s, size_t at, int base) {
     size_t end = at;
     for (size_t i = at; i < s.n_bytes; i++) {
-        if (digit_value(s.data[i]) < base)
-            end = i + 1;
-        else if (s.data[i] != '_' || end != i || i == at)
-            break;
+        if (digit_value(s.data[i]) < base) end = i + 1;
+        else if (s.data[i] != '_' || end != i || i == at) break;
     }
     return end;
 }
@@ -42,10 +40,9 @@ static sl_status parse_digits(int64_t *out, sl_span s, int base) {
     *out = 0;
     for (size_t i = 0; i < s.n_bytes; i++) {
         if (s.data[i] == '_') continue;
-        if (__builtin_mul_overflow(*out, base, out) ||
-            __builtin_add_overflow(*out, digit_value(s.data[i]), out))
-            return SL_FAIL(SL_UNSUPPORTED, "the number %.*s... has more than 64 bits",
-                           (int)SL_MIN(s.n_bytes, 20u), s.data);
+        if (__builtin_mul_overflow(*out, base, out) || __builtin_add_overflow(*out, digit_value(s.data[i]), out))
+            return SL_FAIL(SL_UNSUPPORTED, "the number %.*s... has more than 64 bits", (int)SL_MIN(s.n_bytes, 20u),
+                           s.data);
     }
     return SL_OK;
 }
@@ -54,8 +51,7 @@ static sl_status parse_digits(int64_t *out, sl_span s, int base) {
 static size_t float_length(sl_span s) {
     size_t whole = digits_end(s, 0, 10), at = whole;
     if (whole == 0) return 0;
-    if (at + 1 < s.n_bytes && s.data[at] == '.' && digit_value(s.data[at + 1]) < 10)
-        at = digits_end(s, at + 1, 10);
+    if (at + 1 < s.n_bytes && s.data[at] == '.' && digit_value(s.data[at + 1]) < 10) at = digits_end(s, at + 1, 10);
     size_t fraction = at;
     if (at + 1 < s.n_bytes && (s.data[at] | 32) == 'e') {
         at += 1 + (s.data[at + 1] == '+' || s.data[at + 1] == '-');
@@ -88,8 +84,7 @@ sl_status sl_jinja_number(sl_jinja_value *out, size_t *n, sl_span s, bool may_be
     int base = letter == 'b' ? 2 : letter == 'o' ? 8 : letter == 'x' ? 16 : 10;
     size_t skip = base == 10 ? 0 : 2 + (s.n_bytes > 3 && s.data[2] == '_');
     *n = digits_end(s, skip, base == 10 && s.data[0] == '0' ? 1 : base);
-    if (skip && *n == skip)
-        skip = 0, base = 10, *n = digits_end(s, 0, 1); // "0x" alone is 0 and a name
+    if (skip && *n == skip) skip = 0, base = 10, *n = digits_end(s, 0, 1); // "0x" alone is 0 and a name
     SL_TRY(parse_digits(&i, sl_span_make(s.data + skip, *n - skip), base));
     return *out = sl_jinja_int(i), SL_OK;
 }
@@ -157,14 +152,8 @@ static void write_ascii(unescaper *u, sl_span s) {
     for (size_t i = 0; i < s.n_bytes;) {
         size_t begin = i;
         uint32_t cp = sl_jinja_char(s, &i);
-        if (cp < 0x80)
-            sl_buf_append(&u->ascii, s.data + begin, 1);
-        else
-            sl_buf_printf(&u->ascii,
-                          cp < 0x100     ? "\\x%02x"
-                          : cp < 0x10000 ? "\\u%04x"
-                                         : "\\U%08x",
-                          (unsigned)cp);
+        if (cp < 0x80) sl_buf_append(&u->ascii, s.data + begin, 1);
+        else sl_buf_printf(&u->ascii, cp < 0x100 ? "\\x%02x" : cp < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)cp);
     }
 }
 
@@ -177,14 +166,11 @@ static sl_status put_hex(unescaper *u, size_t n_digits) {
     uint32_t cp = 0;
     for (size_t i = 0; i < n_digits; i++) {
         int d = u->at < u->ascii.n_bytes ? digit_value(u->ascii.data[u->at++]) : 99;
-        if (d > 15)
-            return SL_FAIL(SL_BAD_INPUT, "an escape in a string needs %zu hexadecimal digits",
-                           n_digits);
+        if (d > 15) return SL_FAIL(SL_BAD_INPUT, "an escape in a string needs %zu hexadecimal digits", n_digits);
         cp = cp << 4 | (uint32_t)d;
     }
     if (cp > 0x10ffff || (cp >= 0xd800 && cp < 0xe000))
-        return SL_FAIL(SL_BAD_INPUT, "a string holds an escape that is no character (U+%X)",
-                       (unsigned)cp);
+        return SL_FAIL(SL_BAD_INPUT, "a string holds an escape that is no character (U+%X)", (unsigned)cp);
     put(u, cp);
     return SL_OK;
 }
@@ -202,8 +188,7 @@ static sl_status undo_escape(unescaper *u) {
     if (c == 'N') return SL_FAIL(SL_UNSUPPORTED, "characters by name (\\N{...}) are not supported");
     if (c >= '0' && c <= '7') {
         uint32_t cp = (uint32_t)(c - '0');
-        for (int i = 0; i < 2 && u->at < u->ascii.n_bytes && (u->ascii.data[u->at] & 0xf8) == '0';
-             i++)
+        for (int i = 0; i < 2 && u->at < u->ascii.n_bytes && (u->ascii.data[u->at] & 0xf8) == '0'; i++)
             cp = cp << 3 | (uint32_t)(u->ascii.data[u->at++] - '0');
         return put(u, cp), SL_OK;
     }
@@ -220,10 +205,8 @@ sl_status sl_jinja_unescape(sl_jinja_run *run, sl_jinja_value *out, sl_span s) {
     if (u.ascii.status != SL_OK) status = u.ascii.status;
     while (u.at < u.ascii.n_bytes && status == SL_OK) {
         char c = u.ascii.data[u.at++];
-        if (c == '\\')
-            status = undo_escape(&u);
-        else
-            put(&u, (unsigned char)c);
+        if (c == '\\') status = undo_escape(&u);
+        else put(&u, (unsigned char)c);
     }
     sl_buf_deinit(&u.ascii);
     return sl_jinja_take(run, out, &u.out, status);

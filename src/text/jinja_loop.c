@@ -5,8 +5,8 @@
 #include "text/jinja_callable.h"
 
 // The next item that passes the loop's test.
-static sl_status draw(sl_jinja_run *run, sl_jinja_loop *loop, const sl_jinja_node *node,
-                      sl_jinja_value *out, bool *done) {
+static sl_status draw(sl_jinja_run *run, sl_jinja_loop *loop, const sl_jinja_node *node, sl_jinja_value *out,
+                      bool *done) {
     for (;;) {
         SL_TRY(sl_jinja_iter_next(run, &loop->iter, out, done));
         if (*done || !loop->test_scope) return SL_OK;
@@ -17,14 +17,11 @@ static sl_status draw(sl_jinja_run *run, sl_jinja_loop *loop, const sl_jinja_nod
     }
 }
 
-static sl_status next(sl_jinja_run *run, sl_jinja_loop *loop, const sl_jinja_node *node,
-                      bool *done) {
+static sl_status next(sl_jinja_run *run, sl_jinja_loop *loop, const sl_jinja_node *node, bool *done) {
     sl_jinja_value item = loop->after;
     *done = false;
-    if (loop->has_after)
-        *done = item.type == SL_JINJA_MISSING;
-    else
-        SL_TRY(draw(run, loop, node, &item, done));
+    if (loop->has_after) *done = item.type == SL_JINJA_MISSING;
+    else SL_TRY(draw(run, loop, node, &item, done));
     loop->has_after = false;
     if (*done) return SL_OK;
     loop->index++;
@@ -66,8 +63,7 @@ sl_status sl_jinja_loop_length(sl_jinja_run *run, size_t *out, sl_jinja_loop *lo
     return SL_OK;
 }
 
-sl_status sl_jinja_loop_attr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_loop *loop,
-                             sl_span name, bool *found) {
+sl_status sl_jinja_loop_attr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_loop *loop, sl_span name, bool *found) {
     size_t n;
     *found = true;
     if (sl_span_is(name, "index")) return *out = sl_jinja_int((int64_t)loop->index), SL_OK;
@@ -77,17 +73,14 @@ sl_status sl_jinja_loop_attr(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_lo
     if (sl_span_is(name, "depth0")) return *out = sl_jinja_int((int64_t)loop->depth0), SL_OK;
     if (sl_span_is(name, "last") || sl_span_is(name, "nextitem")) {
         SL_TRY(look_ahead(run, loop));
-        *out =
-            name.n_bytes == 4 ? sl_jinja_bool(loop->after.type == SL_JINJA_MISSING) : loop->after;
+        *out = name.n_bytes == 4 ? sl_jinja_bool(loop->after.type == SL_JINJA_MISSING) : loop->after;
         return out->type ? SL_OK : sl_jinja_undefined_hint(run, out, "there is no next item");
     }
     if (sl_span_is(name, "previtem")) {
         *out = loop->before;
-        return loop->index > 1 ? SL_OK
-                               : sl_jinja_undefined_hint(run, out, "there is no previous item");
+        return loop->index > 1 ? SL_OK : sl_jinja_undefined_hint(run, out, "there is no previous item");
     }
-    bool length = sl_span_is(name, "length"), rev = sl_span_is(name, "revindex"),
-         rev0 = sl_span_is(name, "revindex0");
+    bool length = sl_span_is(name, "length"), rev = sl_span_is(name, "revindex"), rev0 = sl_span_is(name, "revindex0");
     if (length || rev || rev0) {
         SL_TRY(sl_jinja_loop_length(run, &n, loop));
         *out = sl_jinja_int((int64_t)(length ? n : n - loop->index + rev));
@@ -131,8 +124,7 @@ sl_status sl_jinja_loop_run(sl_jinja_run *run, const sl_jinja_node *node, sl_jin
         SL_TRY(sl_jinja_exec(run, node->body, scope));
         int flow = run->flow;
         run->flow = SL_FLOW_ON;
-        finished_one |=
-            flow == SL_FLOW_ON; // else also runs if every turn was cut short: so it is in jinja2
+        finished_one |= flow == SL_FLOW_ON; // else also runs if every turn was cut short: so it is in jinja2
         if (flow == SL_FLOW_BREAK) break;
     }
     sl_jinja_scope_leave(scope);

@@ -19,19 +19,11 @@ static sl_status view(sl_jinja_call *c, sl_jinja_value *out, sl_jinja_view what)
     return SL_OK;
 }
 
-static sl_status dict_keys(sl_jinja_call *c, sl_jinja_value *out) {
-    return view(c, out, SL_JINJA_KEYS);
-}
-static sl_status dict_values(sl_jinja_call *c, sl_jinja_value *out) {
-    return view(c, out, SL_JINJA_VALUES);
-}
-static sl_status dict_items(sl_jinja_call *c, sl_jinja_value *out) {
-    return view(c, out, SL_JINJA_ITEMS);
-}
+static sl_status dict_keys(sl_jinja_call *c, sl_jinja_value *out) { return view(c, out, SL_JINJA_KEYS); }
+static sl_status dict_values(sl_jinja_call *c, sl_jinja_value *out) { return view(c, out, SL_JINJA_VALUES); }
+static sl_status dict_items(sl_jinja_call *c, sl_jinja_value *out) { return view(c, out, SL_JINJA_ITEMS); }
 
-static sl_status copy(sl_jinja_call *c, sl_jinja_value *out) {
-    return *out = c->self, SL_OK;
-} // nothing changes it
+static sl_status copy(sl_jinja_call *c, sl_jinja_value *out) { return *out = c->self, SL_OK; } // nothing changes it
 
 static sl_status dict_fromkeys(sl_jinja_call *c, sl_jinja_value *out) {
     sl_jinja_vec keys = {0};
@@ -90,8 +82,7 @@ static sl_status cycler_reset(sl_jinja_call *c, sl_jinja_value *out) {
 }
 
 static sl_status loop_cycle(sl_jinja_call *c, sl_jinja_value *out) {
-    if (!c->args->n_pos || c->args->kw->n)
-        return SL_FAIL(SL_BAD_INPUT, "cycle takes one or more values");
+    if (!c->args->n_pos || c->args->kw->n) return SL_FAIL(SL_BAD_INPUT, "cycle takes one or more values");
     *out = c->args->pos[(c->self.as.loop->index - 1) % c->args->n_pos];
     return SL_OK;
 }
@@ -117,8 +108,7 @@ static sl_status int_bit_length(sl_jinja_call *c, sl_jinja_value *out) {
 }
 
 static sl_status float_is_integer(sl_jinja_call *c, sl_jinja_value *out) {
-    return *out = sl_jinja_bool(isfinite(c->self.as.f) && c->self.as.f == floor(c->self.as.f)),
-           SL_OK;
+    return *out = sl_jinja_bool(isfinite(c->self.as.f) && c->self.as.f == floor(c->self.as.f)), SL_OK;
 }
 
 static const sl_jinja_builtin entries[] = {
@@ -145,11 +135,9 @@ static const sl_jinja_builtin entries[] = {
 const sl_jinja_table sl_jinja_methods_other = {entries, SL_COUNT(entries)};
 
 const sl_jinja_builtin *sl_jinja_method_find(sl_jinja_value of, sl_span name) {
-    const sl_jinja_table *const tables[] = {&sl_jinja_methods_other, &sl_jinja_methods_split,
-                                            &sl_jinja_methods_text};
+    const sl_jinja_table *const tables[] = {&sl_jinja_methods_other, &sl_jinja_methods_split, &sl_jinja_methods_text};
     int type = of.type == SL_JINJA_BOOL ? SL_JINJA_INT : of.type;
-    if (of.type == SL_JINJA_FUNCTION && strcmp(of.as.builtin->name, "dict") == 0 &&
-        sl_span_is(name, "fromkeys"))
+    if (of.type == SL_JINJA_FUNCTION && strcmp(of.as.builtin->name, "dict") == 0 && sl_span_is(name, "fromkeys"))
         type = SL_JINJA_DICT;
     for (size_t t = 0; t < SL_COUNT(tables); t++)
         for (size_t i = 0; i < tables[t]->n; i++)

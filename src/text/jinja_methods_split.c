@@ -37,9 +37,8 @@ static sl_status split_spaces(sl_jinja_call *c, sl_jinja_vec *parts, int64_t max
                 if (sl_jinja_is_space(sl_jinja_char(rest, &at))) break;
         }
         SL_TRY(push_part(c, parts, rest.data + begin, end - begin));
-        rest = from_end
-                   ? sl_jinja_strip(sl_span_make(rest.data, begin), NULL, 2)
-                   : sl_jinja_strip(sl_span_make(rest.data + end, rest.n_bytes - end), NULL, 1);
+        rest = from_end ? sl_jinja_strip(sl_span_make(rest.data, begin), NULL, 2)
+                        : sl_jinja_strip(sl_span_make(rest.data + end, rest.n_bytes - end), NULL, 1);
     }
     return rest.n_bytes ? push_part(c, parts, rest.data, rest.n_bytes) : SL_OK;
 }
@@ -85,12 +84,8 @@ static sl_status split(sl_jinja_call *c, sl_jinja_value *out, bool from_end) {
     return sl_jinja_list_make(c->run, out, SL_JINJA_LIST, &parts.items, parts.n);
 }
 
-static sl_status method_split(sl_jinja_call *c, sl_jinja_value *out) {
-    return split(c, out, false);
-}
-static sl_status method_rsplit(sl_jinja_call *c, sl_jinja_value *out) {
-    return split(c, out, true);
-}
+static sl_status method_split(sl_jinja_call *c, sl_jinja_value *out) { return split(c, out, false); }
+static sl_status method_rsplit(sl_jinja_call *c, sl_jinja_value *out) { return split(c, out, true); }
 
 static sl_status method_splitlines(sl_jinja_call *c, sl_jinja_value *out) {
     sl_jinja_vec lines = {0};
@@ -116,10 +111,8 @@ static sl_status partition(sl_jinja_call *c, sl_jinja_value *out, bool from_end)
     SL_TRY(sl_jinja_want_text(c->v[0], &between));
     if (between.n_bytes == 0) return SL_FAIL(SL_BAD_INPUT, "partition: the separator is empty");
     size_t at = SIZE_MAX;
-    if (from_end)
-        SL_TRY(sl_jinja_rfind(c->run, &at, s, between));
-    else
-        at = sl_jinja_find(s, between);
+    if (from_end) SL_TRY(sl_jinja_rfind(c->run, &at, s, between));
+    else at = sl_jinja_find(s, between);
     bool found = at != SIZE_MAX;
     size_t head = found ? at : from_end ? 0 : s.n_bytes, tail = found ? at + between.n_bytes : head;
     sl_jinja_vec parts = {0};
@@ -129,12 +122,8 @@ static sl_status partition(sl_jinja_call *c, sl_jinja_value *out, bool from_end)
     return sl_jinja_list_make(c->run, out, SL_JINJA_TUPLE, &parts.items, parts.n);
 }
 
-static sl_status method_partition(sl_jinja_call *c, sl_jinja_value *out) {
-    return partition(c, out, false);
-}
-static sl_status method_rpartition(sl_jinja_call *c, sl_jinja_value *out) {
-    return partition(c, out, true);
-}
+static sl_status method_partition(sl_jinja_call *c, sl_jinja_value *out) { return partition(c, out, false); }
+static sl_status method_rpartition(sl_jinja_call *c, sl_jinja_value *out) { return partition(c, out, true); }
 
 static sl_status method_join(sl_jinja_call *c, sl_jinja_value *out) {
     sl_jinja_vec parts = {0};
@@ -145,8 +134,7 @@ static sl_status method_join(sl_jinja_call *c, sl_jinja_value *out) {
     for (size_t i = 0; i < parts.n && status == SL_OK; i++) {
         sl_span part = {0};
         if (i) status = sl_jinja_str_to(c->run, &buf, c->self);
-        if (status == SL_OK && markup)
-            status = sl_jinja_escaped(c->run, &parts.items[i], parts.items[i]);
+        if (status == SL_OK && markup) status = sl_jinja_escaped(c->run, &parts.items[i], parts.items[i]);
         if (status == SL_OK) status = sl_jinja_want_text(parts.items[i], &part);
         sl_buf_append(&buf, part.data, part.n_bytes);
     }

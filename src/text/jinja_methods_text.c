@@ -18,9 +18,7 @@ static sl_status give_buf(sl_jinja_call *c, sl_jinja_value *out, sl_buf *buf) {
     return SL_OK;
 }
 
-static sl_status yes(sl_jinja_value *out, bool b) {
-    return *out = sl_jinja_bool(b), SL_OK;
-}
+static sl_status yes(sl_jinja_value *out, bool b) { return *out = sl_jinja_bool(b), SL_OK; }
 
 // ---- case ----
 
@@ -45,10 +43,8 @@ static sl_status map_words(sl_jinja_call *c, sl_jinja_value *out, bool every_wor
     return give_buf(c, out, &buf);
 }
 
-#define METHOD(name, expr)                                                                         \
-    static sl_status method_##name(sl_jinja_call *c, sl_jinja_value *out) {                        \
-        return (expr);                                                                             \
-    }
+#define METHOD(name, expr) \
+    static sl_status method_##name(sl_jinja_call *c, sl_jinja_value *out) { return (expr); }
 
 METHOD(upper, map_case(c, out, SL_JINJA_UPPER))
 METHOD(lower, map_case(c, out, SL_JINJA_LOWER))
@@ -59,20 +55,15 @@ METHOD(capitalize, map_words(c, out, false))
 
 // ---- classes ----
 
-static sl_status all_are(sl_jinja_call *c, sl_jinja_value *out, bool (*is)(uint32_t cp),
-                         bool empty) {
+static sl_status all_are(sl_jinja_call *c, sl_jinja_value *out, bool (*is)(uint32_t cp), bool empty) {
     sl_span s = sl_jinja_span(c->self);
     bool all = s.n_bytes > 0 || empty;
     for (size_t at = 0; at < s.n_bytes && all;) all = is(sl_jinja_char(s, &at));
     return yes(out, all);
 }
 
-static bool is_alnum(uint32_t cp) {
-    return sl_jinja_is_alpha(cp) || sl_jinja_is_numeric(cp);
-}
-static bool is_ascii(uint32_t cp) {
-    return cp < 0x80;
-}
+static bool is_alnum(uint32_t cp) { return sl_jinja_is_alpha(cp) || sl_jinja_is_numeric(cp); }
+static bool is_ascii(uint32_t cp) { return cp < 0x80; }
 
 METHOD(isalpha, all_are(c, out, sl_jinja_is_alpha, false))
 METHOD(isalnum, all_are(c, out, is_alnum, false))
@@ -112,8 +103,7 @@ static sl_status window(sl_jinja_call *c, sl_span *out, size_t *begin, int at) {
     *out = sl_span_make("", 0);
     if (from > n || from > to) return SL_OK;
     *begin = (size_t)from;
-    size_t first = sl_jinja_offset(c->self.as.text, (size_t)from),
-           last = sl_jinja_offset(c->self.as.text, (size_t)to);
+    size_t first = sl_jinja_offset(c->self.as.text, (size_t)from), last = sl_jinja_offset(c->self.as.text, (size_t)to);
     *out = sl_span_make(c->self.as.text->data + first, last - first);
     return sl_jinja_step(c->run, last / 16);
 }
@@ -141,8 +131,7 @@ static sl_status method_count(sl_jinja_call *c, sl_jinja_value *out) {
     int64_t n = 0;
     SL_TRY(sl_jinja_want_text(c->v[0], &what));
     SL_TRY(window(c, &in, &begin, 1));
-    if (what.n_bytes == 0)
-        n = begin == SIZE_MAX ? 0 : (int64_t)sl_jinja_count_chars(in.data, in.n_bytes) + 1;
+    if (what.n_bytes == 0) n = begin == SIZE_MAX ? 0 : (int64_t)sl_jinja_count_chars(in.data, in.n_bytes) + 1;
     for (size_t at = 0; what.n_bytes; n++) {
         size_t found = sl_jinja_find(sl_span_make(in.data + at, in.n_bytes - at), what);
         if (found == SIZE_MAX) break;
@@ -153,8 +142,7 @@ static sl_status method_count(sl_jinja_call *c, sl_jinja_value *out) {
 
 static bool has_affix(sl_span s, sl_span affix, bool end) {
     if (affix.n_bytes > s.n_bytes) return false;
-    return affix.n_bytes == 0 ||
-           memcmp(s.data + (end ? s.n_bytes - affix.n_bytes : 0), affix.data, affix.n_bytes) == 0;
+    return affix.n_bytes == 0 || memcmp(s.data + (end ? s.n_bytes - affix.n_bytes : 0), affix.data, affix.n_bytes) == 0;
 }
 
 static sl_status affix_test(sl_jinja_call *c, sl_jinja_value *out, bool end) {
@@ -182,8 +170,7 @@ static sl_status remove_affix(sl_jinja_call *c, sl_jinja_value *out, bool end) {
     SL_TRY(sl_jinja_want_text(c->v[0], &affix));
     bool has = has_affix(s, affix, end);
     return give(c, out,
-                sl_span_make(s.data + (has && !end ? affix.n_bytes : 0),
-                             s.n_bytes - (has ? affix.n_bytes : 0)));
+                sl_span_make(s.data + (has && !end ? affix.n_bytes : 0), s.n_bytes - (has ? affix.n_bytes : 0)));
 }
 
 METHOD(removeprefix, remove_affix(c, out, false))
@@ -230,9 +217,7 @@ static sl_status pad(sl_jinja_call *c, sl_jinja_value *out, int side) { // 0 lef
     if (sl_jinja_count_chars(fill.data, fill.n_bytes) != 1)
         return SL_FAIL(SL_BAD_INPUT, "padding is done with one character");
     int64_t gap = width > n ? width - n : 0;
-    int64_t n_left = side == 0   ? gap
-                     : side == 1 ? 0
-                                 : gap / 2 + (gap & width & 1); // as CPython splits it
+    int64_t n_left = side == 0 ? gap : side == 1 ? 0 : gap / 2 + (gap & width & 1); // as CPython splits it
     SL_TRY(sl_jinja_repeat(c->run, &left, fill, n_left));
     SL_TRY(sl_jinja_repeat(c->run, &right, fill, gap - n_left));
     SL_TRY(sl_jinja_text_join(c->run, out, *left.as.text, *c->self.as.text));
@@ -252,8 +237,7 @@ static sl_status method_zfill(sl_jinja_call *c, sl_jinja_value *out) {
     SL_TRY(sl_jinja_want_int(c->v[0], 0, &width));
     size_t sign = s.n_bytes && (s.data[0] == '-' || s.data[0] == '+');
     SL_TRY(sl_jinja_repeat(c->run, &zeros, sl_span_of("0"), width - n));
-    SL_TRY(sl_jinja_text_join(c->run, out, sl_jinja_text_of(sl_span_make(s.data, sign)),
-                              *zeros.as.text));
+    SL_TRY(sl_jinja_text_join(c->run, out, sl_jinja_text_of(sl_span_make(s.data, sign)), *zeros.as.text));
     sl_jinja_text rest = {s.data + sign, s.n_bytes - sign, c->self.as.text->n_chars - sign};
     SL_TRY(sl_jinja_text_join(c->run, out, *out->as.text, rest));
     out->flags = c->self.flags;
@@ -271,7 +255,7 @@ static sl_status method_format_map(sl_jinja_call *c, sl_jinja_value *out) {
     return sl_jinja_str_format(c->run, out, c->self, &(sl_jinja_args){.kw = c->v[0].as.dict});
 }
 
-#define TEXT_METHOD(name, signature, n_required)                                                   \
+#define TEXT_METHOD(name, signature, n_required) \
     { #name, method_##name, signature, n_required, SL_JINJA_TEXT }
 static const sl_jinja_builtin entries[] = {
     TEXT_METHOD(upper, "/", 0),

@@ -10,9 +10,7 @@
 #include "text/jinja_callable.h"
 #include "text/jinja_text.h"
 
-static sl_status too_long(void) {
-    return SL_FAIL(SL_UNSUPPORTED, "an integer has more than 64 bits");
-}
+static sl_status too_long(void) { return SL_FAIL(SL_UNSUPPORTED, "an integer has more than 64 bits"); }
 
 static sl_status no_operator(sl_jinja_op op, sl_jinja_value a, sl_jinja_value b) {
     static const char *const signs[] = {"+", "-", "*", "/", "//", "%", "**"};
@@ -94,8 +92,7 @@ static sl_status float_op(sl_jinja_value *out, sl_jinja_op op, double a, double 
         if (a < 0 && isfinite(a) && isfinite(b) && b != floor(b))
             return SL_FAIL(SL_UNSUPPORTED, "complex numbers are not supported");
         r = pow(a, b);
-        if (isinf(r) && isfinite(a) && isfinite(b))
-            return SL_FAIL(SL_BAD_INPUT, "a power is too large");
+        if (isinf(r) && isfinite(a) && isfinite(b)) return SL_FAIL(SL_BAD_INPUT, "a power is too large");
     }
     return *out = sl_jinja_float(r), SL_OK;
 }
@@ -103,8 +100,7 @@ static sl_status float_op(sl_jinja_value *out, sl_jinja_op op, double a, double 
 sl_status sl_jinja_unary(sl_jinja_value *out, sl_jinja_value v, bool minus) {
     if (v.type == SL_JINJA_UNDEFINED) return sl_jinja_fail_undefined(v);
     if (v.type == SL_JINJA_FLOAT) return *out = sl_jinja_float(minus ? -v.as.f : v.as.f), SL_OK;
-    if (!sl_jinja_is_int(v))
-        return SL_FAIL(SL_BAD_INPUT, "a %s has no sign", sl_jinja_type_name(v));
+    if (!sl_jinja_is_int(v)) return SL_FAIL(SL_BAD_INPUT, "a %s has no sign", sl_jinja_type_name(v));
     int64_t i = sl_jinja_as_int(v);
     if (minus && i == INT64_MIN) return too_long();
     return *out = sl_jinja_int(minus ? -i : i), SL_OK;
@@ -122,8 +118,7 @@ sl_status sl_jinja_escaped(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_valu
     return SL_OK;
 }
 
-static sl_status add_texts(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value a,
-                           sl_jinja_value b) {
+static sl_status add_texts(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value a, sl_jinja_value b) {
     uint8_t markup = (a.flags | b.flags) & SL_JINJA_MARKUP;
     if (markup) {
         SL_TRY(sl_jinja_escaped(run, &a, a));
@@ -134,8 +129,7 @@ static sl_status add_texts(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_valu
     return SL_OK;
 }
 
-static sl_status add_lists(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value a,
-                           sl_jinja_value b) {
+static sl_status add_lists(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value a, sl_jinja_value b) {
     sl_jinja_value *items = NULL;
     size_t n = a.as.list->n, m = b.as.list->n;
     SL_TRY(sl_jinja_list_make(run, out, (sl_jinja_type)a.type, &items, n + m));
@@ -172,31 +166,24 @@ static bool repeatable(sl_jinja_value v) {
     return v.type == SL_JINJA_TEXT || v.type == SL_JINJA_LIST || v.type == SL_JINJA_TUPLE;
 }
 
-sl_status sl_jinja_binary(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_op op, sl_jinja_value a,
-                          sl_jinja_value b) {
+sl_status sl_jinja_binary(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_op op, sl_jinja_value a, sl_jinja_value b) {
     if (op == SL_OP_MOD && a.type == SL_JINJA_TEXT) return sl_jinja_percent(run, out, a, b);
     if (a.type == SL_JINJA_UNDEFINED) return sl_jinja_fail_undefined(a);
     if (b.type == SL_JINJA_UNDEFINED) return sl_jinja_fail_undefined(b);
-    if (sl_jinja_is_int(a) && sl_jinja_is_int(b))
-        return int_op(out, op, sl_jinja_as_int(a), sl_jinja_as_int(b));
+    if (sl_jinja_is_int(a) && sl_jinja_is_int(b)) return int_op(out, op, sl_jinja_as_int(a), sl_jinja_as_int(b));
     if (sl_jinja_is_number(a) && sl_jinja_is_number(b))
         return float_op(out, op, sl_jinja_as_float(a), sl_jinja_as_float(b));
-    if (op == SL_OP_ADD && a.type == SL_JINJA_TEXT && b.type == SL_JINJA_TEXT)
-        return add_texts(run, out, a, b);
-    if (op == SL_OP_ADD && a.type == b.type &&
-        (a.type == SL_JINJA_LIST || a.type == SL_JINJA_TUPLE))
+    if (op == SL_OP_ADD && a.type == SL_JINJA_TEXT && b.type == SL_JINJA_TEXT) return add_texts(run, out, a, b);
+    if (op == SL_OP_ADD && a.type == b.type && (a.type == SL_JINJA_LIST || a.type == SL_JINJA_TUPLE))
         return add_lists(run, out, a, b);
-    if (op == SL_OP_MUL && repeatable(a) && sl_jinja_is_int(b))
-        return multiply(run, out, a, sl_jinja_as_int(b));
-    if (op == SL_OP_MUL && repeatable(b) && sl_jinja_is_int(a))
-        return multiply(run, out, b, sl_jinja_as_int(a));
+    if (op == SL_OP_MUL && repeatable(a) && sl_jinja_is_int(b)) return multiply(run, out, a, sl_jinja_as_int(b));
+    if (op == SL_OP_MUL && repeatable(b) && sl_jinja_is_int(a)) return multiply(run, out, b, sl_jinja_as_int(a));
     return no_operator(op, a, b);
 }
 
 // ---- comparisons ----
 
-sl_status sl_jinja_relation(sl_jinja_run *run, bool *out, sl_jinja_op op, sl_jinja_value a,
-                            sl_jinja_value b) {
+sl_status sl_jinja_relation(sl_jinja_run *run, bool *out, sl_jinja_op op, sl_jinja_value a, sl_jinja_value b) {
     int c;
     if (op == SL_OP_EQ || op == SL_OP_NE) {
         SL_TRY(sl_jinja_equal(run, out, a, b));
@@ -206,10 +193,7 @@ sl_status sl_jinja_relation(sl_jinja_run *run, bool *out, sl_jinja_op op, sl_jin
         *out ^= op == SL_OP_NOT_IN;
     } else {
         SL_TRY(sl_jinja_compare(run, &c, a, b));
-        *out = c != 2 && (op == SL_OP_LT   ? c < 0
-                          : op == SL_OP_LE ? c <= 0
-                          : op == SL_OP_GT ? c > 0
-                                           : c >= 0);
+        *out = c != 2 && (op == SL_OP_LT ? c < 0 : op == SL_OP_LE ? c <= 0 : op == SL_OP_GT ? c > 0 : c >= 0);
     }
     return SL_OK;
 }

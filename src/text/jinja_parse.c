@@ -40,8 +40,7 @@ sl_status sl_jinja_unexpected(const sl_jinja_parser *p, const char *wanted) {
     if (p->cur.type == SL_TOK_NAME)
         return SL_FAIL(SL_BAD_INPUT, "line %u: expected %s, not '%.*s'", p->cur.line, wanted,
                        (int)SL_MIN(p->cur.text.n_bytes, 100u), p->cur.text.data);
-    return SL_FAIL(SL_BAD_INPUT, "line %u: expected %s, not %s", p->cur.line, wanted,
-                   sl_jinja_token_name(&p->cur));
+    return SL_FAIL(SL_BAD_INPUT, "line %u: expected %s, not %s", p->cur.line, wanted, sl_jinja_token_name(&p->cur));
 }
 
 sl_status sl_jinja_expect(sl_jinja_parser *p, sl_jinja_token_type type, const char *what) {
@@ -52,8 +51,7 @@ static sl_status expect_name(sl_jinja_parser *p, const char *name) {
     return sl_jinja_at_name(p, name) ? sl_jinja_advance(p) : sl_jinja_unexpected(p, name);
 }
 
-sl_status sl_jinja_node_new(sl_jinja_parser *p, sl_jinja_node **out, sl_jinja_kind kind,
-                            uint32_t line) {
+sl_status sl_jinja_node_new(sl_jinja_parser *p, sl_jinja_node **out, sl_jinja_kind kind, uint32_t line) {
     SL_TRY(sl_jinja_alloc(p->run, out, 1, sizeof **out));
     (*out)->kind = (uint8_t)kind;
     (*out)->line = line;
@@ -85,8 +83,7 @@ sl_status sl_jinja_node_done(sl_jinja_node *node) {
     for (sl_jinja_node *n = node->kwargs; n; n = n->next) height = SL_MAX(height, n->height);
     node->height = (uint16_t)(height + 1);
     if (height < SL_JINJA_MAX_NESTING) return SL_OK;
-    return SL_FAIL(SL_BAD_INPUT, "line %u: the expression nests more than %d deep", node->line,
-                   SL_JINJA_MAX_NESTING);
+    return SL_FAIL(SL_BAD_INPUT, "line %u: the expression nests more than %d deep", node->line, SL_JINJA_MAX_NESTING);
 }
 
 sl_status sl_jinja_binary_node(sl_jinja_parser *p, sl_jinja_node **left, sl_jinja_kind kind, int op,
@@ -101,8 +98,7 @@ sl_status sl_jinja_binary_node(sl_jinja_parser *p, sl_jinja_node **left, sl_jinj
 }
 
 sl_status sl_jinja_too_deep(const sl_jinja_parser *p) {
-    return SL_FAIL(SL_BAD_INPUT, "line %u: the template nests more than %d deep", p->cur.line,
-                   SL_JINJA_MAX_NESTING);
+    return SL_FAIL(SL_BAD_INPUT, "line %u: the template nests more than %d deep", p->cur.line, SL_JINJA_MAX_NESTING);
 }
 
 // ---- bodies ----
@@ -158,8 +154,7 @@ static sl_status parse_body(sl_jinja_parser *p, sl_jinja_node **out, const char 
     return SL_OK;
 }
 
-static sl_status parse_statements(sl_jinja_parser *p, sl_jinja_node **out,
-                                  const char *const *ends) {
+static sl_status parse_statements(sl_jinja_parser *p, sl_jinja_node **out, const char *const *ends) {
     bool colon;
     SL_TRY(sl_jinja_skip_if(p, SL_TOK_COLON, &colon));
     SL_TRY(sl_jinja_expect(p, SL_TOK_BLOCK_END, "'%}'"));
@@ -178,14 +173,12 @@ static sl_status check_target(sl_jinja_parser *p, const sl_jinja_node *target) {
     if (target->kind == SL_NODE_NSREF) return SL_OK;
     if (target->kind == SL_NODE_NAME) {
         if (p->for_depth && target->name->n_bytes == 4 && !memcmp(target->name->data, "loop", 4))
-            return SL_FAIL(SL_BAD_INPUT, "line %u: loop cannot be assigned to inside a for",
-                           target->line);
+            return SL_FAIL(SL_BAD_INPUT, "line %u: loop cannot be assigned to inside a for", target->line);
         return SL_OK;
     }
     if (target->kind != SL_NODE_TUPLE)
         return SL_FAIL(SL_BAD_INPUT, "line %u: this cannot be assigned to", target->line);
-    for (const sl_jinja_node *item = target->list; item; item = item->next)
-        SL_TRY(check_target(p, item));
+    for (const sl_jinja_node *item = target->list; item; item = item->next) SL_TRY(check_target(p, item));
     return SL_OK;
 }
 
@@ -262,13 +255,10 @@ static sl_status parse_signature(sl_jinja_parser *p, sl_jinja_node *node) {
         for (sl_jinja_node *other = chain.first; other; other = other->next)
             if (other->name->n_bytes == param->name->n_bytes &&
                 !memcmp(other->name->data, param->name->data, other->name->n_bytes))
-                return SL_FAIL(SL_BAD_INPUT, "line %u: two parameters have the same name",
-                               param->line);
+                return SL_FAIL(SL_BAD_INPUT, "line %u: two parameters have the same name", param->line);
         SL_TRY(sl_jinja_skip_if(p, SL_TOK_ASSIGN, &assign));
-        if (assign)
-            SL_TRY(sl_jinja_parse_expression(p, &param->a, true));
-        else if (defaults)
-            return sl_jinja_unexpected(p, "a default, as the parameter before has one,");
+        if (assign) SL_TRY(sl_jinja_parse_expression(p, &param->a, true));
+        else if (defaults) return sl_jinja_unexpected(p, "a default, as the parameter before has one,");
         defaults |= assign;
         sl_jinja_chain_add(&chain, param);
     }
@@ -294,8 +284,7 @@ static sl_status parse_macro(sl_jinja_parser *p, sl_jinja_node *node) {
 static sl_status parse_call_block(sl_jinja_parser *p, sl_jinja_node *node) {
     if (p->cur.type == SL_TOK_LPAREN) SL_TRY(parse_signature(p, node));
     SL_TRY(sl_jinja_parse_expression(p, &node->a, true));
-    if (node->a->kind != SL_NODE_CALL)
-        return SL_FAIL(SL_BAD_INPUT, "line %u: call needs a call", node->line);
+    if (node->a->kind != SL_NODE_CALL) return SL_FAIL(SL_BAD_INPUT, "line %u: call needs a call", node->line);
     return parse_function_body(p, node, "endcall");
 }
 
@@ -320,8 +309,7 @@ static sl_status parse_block(sl_jinja_parser *p, sl_jinja_node *node) {
     SL_TRY(sl_jinja_name_of(p, &node->name));
     SL_TRY(sl_jinja_advance(p));
     if (sl_jinja_at_name(p, "scoped") || sl_jinja_at_name(p, "required"))
-        return SL_FAIL(SL_UNSUPPORTED, "line %u: scoped and required blocks are not supported",
-                       node->line);
+        return SL_FAIL(SL_UNSUPPORTED, "line %u: scoped and required blocks are not supported", node->line);
     for (sl_jinja_node *other = p->ast->blocks; other; other = other->kwargs)
         if (sl_span_equal(sl_span_make(other->name->data, other->name->n_bytes),
                           sl_span_make(node->name->data, node->name->n_bytes)))
@@ -357,8 +345,7 @@ static sl_status parse_autoescape(sl_jinja_parser *p, sl_jinja_node *node) {
 
 static sl_status parse_no_loader(sl_jinja_parser *p, sl_jinja_node *node) {
     (void)node; // whatever it says: there is nowhere to load from
-    while (p->cur.type != SL_TOK_BLOCK_END && p->cur.type != SL_TOK_EOF)
-        SL_TRY(sl_jinja_advance(p));
+    while (p->cur.type != SL_TOK_BLOCK_END && p->cur.type != SL_TOK_EOF) SL_TRY(sl_jinja_advance(p));
     return SL_OK;
 }
 

@@ -31,8 +31,7 @@ sl_status sl_jinja_skip_name(sl_jinja_parser *p, const char *name, bool *skipped
 sl_status sl_jinja_expect(sl_jinja_parser *p, sl_jinja_token_type type, const char *what);
 sl_status sl_jinja_unexpected(const sl_jinja_parser *p, const char *wanted);
 
-sl_status sl_jinja_node_new(sl_jinja_parser *p, sl_jinja_node **out, sl_jinja_kind kind,
-                            uint32_t line);
+sl_status sl_jinja_node_new(sl_jinja_parser *p, sl_jinja_node **out, sl_jinja_kind kind, uint32_t line);
 sl_status sl_jinja_name_of(sl_jinja_parser *p, const sl_jinja_text **out); // of the current token
 void sl_jinja_chain_add(sl_jinja_chain *chain, sl_jinja_node *node);
 // Sets the height from the children of an expression, and fails if it is too high.

@@ -22,8 +22,7 @@ static int token_op(int type, int lowest, int highest) {
         [SL_TOK_GT] = SL_OP_GT,
         [SL_TOK_GE] = SL_OP_GE,
     };
-    if (type < SL_TOK_ADD || type >= (int)SL_COUNT(ops) || (ops[type] == 0 && type != SL_TOK_ADD))
-        return -1;
+    if (type < SL_TOK_ADD || type >= (int)SL_COUNT(ops) || (ops[type] == 0 && type != SL_TOK_ADD)) return -1;
     return ops[type] >= lowest && ops[type] <= highest ? ops[type] : -1;
 }
 

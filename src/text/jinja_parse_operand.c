@@ -19,8 +19,7 @@ static sl_status parse_subscribed(sl_jinja_parser *p, sl_jinja_node **out) {
     }
     for (int i = 1; i < 3 && p->cur.type == SL_TOK_COLON; i++) {
         SL_TRY(sl_jinja_advance(p));
-        if (p->cur.type != SL_TOK_COLON && p->cur.type != SL_TOK_RBRACKET &&
-            p->cur.type != SL_TOK_COMMA)
+        if (p->cur.type != SL_TOK_COLON && p->cur.type != SL_TOK_RBRACKET && p->cur.type != SL_TOK_COMMA)
             SL_TRY(sl_jinja_parse_expression(p, &parts[i], true));
     }
     SL_TRY(sl_jinja_node_new(p, out, SL_NODE_SLICE, line));
@@ -73,8 +72,7 @@ static sl_status parse_dot(sl_jinja_parser *p, sl_jinja_node **node) {
 }
 
 // One argument of a call, put where it belongs.
-static sl_status parse_argument(sl_jinja_parser *p, sl_jinja_node *call, sl_jinja_chain *pos,
-                                sl_jinja_chain *kw) {
+static sl_status parse_argument(sl_jinja_parser *p, sl_jinja_node *call, sl_jinja_chain *pos, sl_jinja_chain *kw) {
     sl_jinja_node *arg;
     bool order = !call->c;
     if (p->cur.type == SL_TOK_MUL || p->cur.type == SL_TOK_POW) {
@@ -89,8 +87,7 @@ static sl_status parse_argument(sl_jinja_parser *p, sl_jinja_node *call, sl_jinj
         SL_TRY(sl_jinja_node_new(p, &arg, SL_NODE_KEYWORD, p->cur.line));
         SL_TRY(sl_jinja_name_of(p, &arg->name));
         for (sl_jinja_node *k = kw->first; k; k = k->next)
-            if (k->name->n_bytes == arg->name->n_bytes &&
-                !memcmp(k->name->data, arg->name->data, k->name->n_bytes))
+            if (k->name->n_bytes == arg->name->n_bytes && !memcmp(k->name->data, arg->name->data, k->name->n_bytes))
                 return SL_FAIL(SL_BAD_INPUT, "line %u: an argument is given twice", arg->line);
         SL_TRY(sl_jinja_advance(p));
         SL_TRY(sl_jinja_advance(p));
@@ -129,14 +126,10 @@ static sl_status parse_call(sl_jinja_parser *p, sl_jinja_node **node) {
 
 static sl_status parse_postfix(sl_jinja_parser *p, sl_jinja_node **node) {
     for (;;) {
-        if (p->cur.type == SL_TOK_DOT)
-            SL_TRY(parse_dot(p, node));
-        else if (p->cur.type == SL_TOK_LBRACKET)
-            SL_TRY(parse_brackets(p, node));
-        else if (p->cur.type == SL_TOK_LPAREN)
-            SL_TRY(parse_call(p, node));
-        else
-            return SL_OK;
+        if (p->cur.type == SL_TOK_DOT) SL_TRY(parse_dot(p, node));
+        else if (p->cur.type == SL_TOK_LBRACKET) SL_TRY(parse_brackets(p, node));
+        else if (p->cur.type == SL_TOK_LPAREN) SL_TRY(parse_call(p, node));
+        else return SL_OK;
     }
 }
 
@@ -150,8 +143,7 @@ static sl_status parse_dotted(sl_jinja_parser *p, const sl_jinja_text **out) {
         sl_jinja_value v;
         SL_TRY(sl_jinja_advance(p));
         if (p->cur.type != SL_TOK_NAME) return sl_jinja_unexpected(p, "a name");
-        SL_TRY(sl_jinja_text_share(p->run, &v, begin,
-                                   (size_t)(p->cur.text.data - begin) + p->cur.text.n_bytes));
+        SL_TRY(sl_jinja_text_share(p->run, &v, begin, (size_t)(p->cur.text.data - begin) + p->cur.text.n_bytes));
         *out = v.as.text;
         SL_TRY(sl_jinja_advance(p));
     }
@@ -175,10 +167,9 @@ sl_status sl_jinja_parse_filters(sl_jinja_parser *p, sl_jinja_node **node, bool 
 
 static bool starts_test_argument(const sl_jinja_parser *p) {
     if (p->cur.type == SL_TOK_NAME)
-        return !sl_jinja_at_name(p, "else") && !sl_jinja_at_name(p, "or") &&
-               !sl_jinja_at_name(p, "and");
-    return p->cur.type == SL_TOK_TEXT || p->cur.type == SL_TOK_NUMBER ||
-           p->cur.type == SL_TOK_LBRACKET || p->cur.type == SL_TOK_LBRACE;
+        return !sl_jinja_at_name(p, "else") && !sl_jinja_at_name(p, "or") && !sl_jinja_at_name(p, "and");
+    return p->cur.type == SL_TOK_TEXT || p->cur.type == SL_TOK_NUMBER || p->cur.type == SL_TOK_LBRACKET ||
+           p->cur.type == SL_TOK_LBRACE;
 }
 
 static sl_status parse_test(sl_jinja_parser *p, sl_jinja_node **node) {
@@ -209,8 +200,7 @@ static sl_status parse_test(sl_jinja_parser *p, sl_jinja_node **node) {
 sl_status sl_jinja_parse_unary(sl_jinja_parser *p, sl_jinja_node **out, bool with_filter) {
     if (p->cur.type == SL_TOK_SUB || p->cur.type == SL_TOK_ADD) {
         if (p->depth >= SL_JINJA_MAX_NESTING) return sl_jinja_too_deep(p);
-        SL_TRY(sl_jinja_node_new(p, out, p->cur.type == SL_TOK_SUB ? SL_NODE_NEG : SL_NODE_POS,
-                                 p->cur.line));
+        SL_TRY(sl_jinja_node_new(p, out, p->cur.type == SL_TOK_SUB ? SL_NODE_NEG : SL_NODE_POS, p->cur.line));
         SL_TRY(sl_jinja_advance(p));
         p->depth++;
         sl_status status = sl_jinja_parse_unary(p, &(*out)->a, false);
@@ -222,14 +212,10 @@ sl_status sl_jinja_parse_unary(sl_jinja_parser *p, sl_jinja_node **out, bool wit
     }
     SL_TRY(parse_postfix(p, out));
     while (with_filter) {
-        if (p->cur.type == SL_TOK_PIPE)
-            SL_TRY(sl_jinja_parse_filters(p, out, false));
-        else if (sl_jinja_at_name(p, "is"))
-            SL_TRY(parse_test(p, out));
-        else if (p->cur.type == SL_TOK_LPAREN)
-            SL_TRY(parse_call(p, out));
-        else
-            break;
+        if (p->cur.type == SL_TOK_PIPE) SL_TRY(sl_jinja_parse_filters(p, out, false));
+        else if (sl_jinja_at_name(p, "is")) SL_TRY(parse_test(p, out));
+        else if (p->cur.type == SL_TOK_LPAREN) SL_TRY(parse_call(p, out));
+        else break;
     }
     return SL_OK;
 }
@@ -267,8 +253,7 @@ static sl_status parse_const(sl_jinja_parser *p, sl_jinja_node **out) {
     (*out)->value = p->cur.value;
     SL_TRY(sl_jinja_advance(p));
     while (text && p->cur.type == SL_TOK_TEXT) {
-        SL_TRY(sl_jinja_text_join(p->run, &(*out)->value, *(*out)->value.as.text,
-                                  *p->cur.value.as.text));
+        SL_TRY(sl_jinja_text_join(p->run, &(*out)->value, *(*out)->value.as.text, *p->cur.value.as.text));
         SL_TRY(sl_jinja_advance(p));
     }
     return SL_OK;
@@ -312,23 +297,21 @@ static sl_status parse_primary(sl_jinja_parser *p, sl_jinja_node **out, bool wit
     }
 }
 
-sl_status sl_jinja_parse_tuple(sl_jinja_parser *p, sl_jinja_node **out, int flags,
-                               const char *end) {
+sl_status sl_jinja_parse_tuple(sl_jinja_parser *p, sl_jinja_node **out, int flags, const char *end) {
     sl_jinja_chain chain = {0};
     bool is_tuple = false;
     uint32_t line = p->cur.line;
     *out = NULL;
     for (;;) {
         if (chain.n) SL_TRY(sl_jinja_expect(p, SL_TOK_COMMA, "','"));
-        if (p->cur.type == SL_TOK_VARIABLE_END || p->cur.type == SL_TOK_BLOCK_END ||
-            p->cur.type == SL_TOK_RPAREN || (end && sl_jinja_at_name(p, end)))
+        if (p->cur.type == SL_TOK_VARIABLE_END || p->cur.type == SL_TOK_BLOCK_END || p->cur.type == SL_TOK_RPAREN ||
+            (end && sl_jinja_at_name(p, end)))
             break;
         sl_jinja_node *item;
         if (p->depth >= SL_JINJA_MAX_NESTING) return sl_jinja_too_deep(p);
         p->depth++; // targets do not pass parse_expression
-        sl_status status = flags & SL_TUPLE_TARGET
-                               ? parse_primary(p, &item, flags & SL_TUPLE_NAMESPACE)
-                               : sl_jinja_parse_expression(p, &item, !(flags & SL_TUPLE_NO_COND));
+        sl_status status = flags & SL_TUPLE_TARGET ? parse_primary(p, &item, flags & SL_TUPLE_NAMESPACE)
+                                                   : sl_jinja_parse_expression(p, &item, !(flags & SL_TUPLE_NO_COND));
         p->depth--;
         SL_TRY(status);
         sl_jinja_chain_add(&chain, item);

@@ -96,29 +96,18 @@ void sl_jinja_float_repr(char out[40], double f) {
 // ---- repr ----
 
 static void repr_text(sl_buf *buf, sl_span s) {
-    bool single = memchr(s.data, '\'', s.n_bytes) != NULL,
-         both = single && memchr(s.data, '"', s.n_bytes);
+    bool single = memchr(s.data, '\'', s.n_bytes) != NULL, both = single && memchr(s.data, '"', s.n_bytes);
     char quote = single && !both ? '"' : '\'';
     sl_buf_append(buf, &quote, 1);
     for (size_t i = 0; i < s.n_bytes && buf->status == SL_OK;) {
         size_t begin = i;
         uint32_t cp = sl_jinja_char(s, &i);
-        if (cp == (unsigned char)quote || cp == '\\')
-            sl_buf_printf(buf, "\\%c", (int)cp);
-        else if (cp == '\n')
-            sl_buf_text(buf, "\\n");
-        else if (cp == '\r')
-            sl_buf_text(buf, "\\r");
-        else if (cp == '\t')
-            sl_buf_text(buf, "\\t");
-        else if (sl_jinja_is_printable(cp))
-            sl_buf_append(buf, s.data + begin, i - begin);
-        else
-            sl_buf_printf(buf,
-                          cp < 0x100     ? "\\x%02x"
-                          : cp < 0x10000 ? "\\u%04x"
-                                         : "\\U%08x",
-                          (unsigned)cp);
+        if (cp == (unsigned char)quote || cp == '\\') sl_buf_printf(buf, "\\%c", (int)cp);
+        else if (cp == '\n') sl_buf_text(buf, "\\n");
+        else if (cp == '\r') sl_buf_text(buf, "\\r");
+        else if (cp == '\t') sl_buf_text(buf, "\\t");
+        else if (sl_jinja_is_printable(cp)) sl_buf_append(buf, s.data + begin, i - begin);
+        else sl_buf_printf(buf, cp < 0x100 ? "\\x%02x" : cp < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)cp);
     }
     sl_buf_append(buf, &quote, 1);
 }
@@ -134,8 +123,7 @@ static sl_status repr_list(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v, uns
     return buf->status;
 }
 
-static sl_status repr_dict(sl_jinja_run *run, sl_buf *buf, const sl_jinja_dict *dict,
-                           unsigned depth) {
+static sl_status repr_dict(sl_jinja_run *run, sl_buf *buf, const sl_jinja_dict *dict, unsigned depth) {
     sl_buf_text(buf, "{");
     for (size_t i = 0; i < dict->n; i++) {
         if (i) sl_buf_text(buf, ", ");
@@ -176,10 +164,8 @@ static sl_status repr_object(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v) {
     switch (v.type) {
     case SL_JINJA_MACRO:
         sl_buf_text(buf, "<Macro ");
-        if (v.as.macro->name)
-            repr_text(buf, sl_span_make(v.as.macro->name->data, v.as.macro->name->n_bytes));
-        else
-            sl_buf_text(buf, "anonymous");
+        if (v.as.macro->name) repr_text(buf, sl_span_make(v.as.macro->name->data, v.as.macro->name->n_bytes));
+        else sl_buf_text(buf, "anonymous");
         sl_buf_text(buf, ">");
         break;
     case SL_JINJA_LOOP:
@@ -194,8 +180,7 @@ static sl_status repr_object(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v) {
 sl_status sl_jinja_repr_to(sl_jinja_run *run, sl_buf *buf, sl_jinja_value v, unsigned depth) {
     char number[40];
     if (depth > SL_JINJA_MAX_NESTING)
-        return SL_FAIL(SL_BAD_INPUT, "a value nests more than %d deep and cannot be printed",
-                       SL_JINJA_MAX_NESTING);
+        return SL_FAIL(SL_BAD_INPUT, "a value nests more than %d deep and cannot be printed", SL_JINJA_MAX_NESTING);
     SL_TRY(sl_jinja_step(run, 4)); // a print costs as much as a few nodes
     switch (v.type) {
     case SL_JINJA_MISSING:

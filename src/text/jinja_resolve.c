@@ -15,39 +15,32 @@ static bool same_name(const sl_jinja_text *a, const sl_jinja_text *b) {
     return a->n_bytes == b->n_bytes && memcmp(a->data, b->data, a->n_bytes) == 0;
 }
 
-static bool name_is(const sl_jinja_text *a, const char *b) {
-    return sl_span_is(sl_span_make(a->data, a->n_bytes), b);
-}
+static bool name_is(const sl_jinja_text *a, const char *b) { return sl_span_is(sl_span_make(a->data, a->n_bytes), b); }
 
 // ---- slots ----
 
-static sl_jinja_slot *find_slot(const sl_jinja_frame *frame, const sl_jinja_text *name,
-                                uint32_t *slot) {
+static sl_jinja_slot *find_slot(const sl_jinja_frame *frame, const sl_jinja_text *name, uint32_t *slot) {
     *slot = 0;
     for (sl_jinja_slot *s = frame->first; s; s = s->next, ++*slot)
         if (same_name(s->name, name)) return s;
     return NULL;
 }
 
-static bool find_ref(const sl_jinja_frame *frame, const sl_jinja_text *name, uint32_t *hops,
-                     uint32_t *slot) {
+static bool find_ref(const sl_jinja_frame *frame, const sl_jinja_text *name, uint32_t *hops, uint32_t *slot) {
     for (*hops = 0; frame; frame = frame->parent, ++*hops)
         if (find_slot(frame, name, slot)) return true;
     return false;
 }
 
-static sl_status define(resolver *r, sl_jinja_frame *frame, const sl_jinja_text *name,
-                        sl_jinja_load load) {
+static sl_status define(resolver *r, sl_jinja_frame *frame, const sl_jinja_text *name, sl_jinja_load load) {
     sl_jinja_slot *slot;
     uint32_t at;
     if ((slot = find_slot(frame, name, &at)) != NULL) return slot->load = (uint8_t)load, SL_OK;
     SL_TRY(sl_jinja_alloc(r->run, &slot, 1, sizeof *slot));
     slot->name = name;
     slot->load = (uint8_t)load;
-    if (frame->last)
-        frame->last->next = slot;
-    else
-        frame->first = slot;
+    if (frame->last) frame->last->next = slot;
+    else frame->first = slot;
     frame->last = slot;
     frame->n_slots++;
     return SL_OK;
@@ -59,8 +52,7 @@ static sl_status declare_load(resolver *r, sl_jinja_frame *frame, const sl_jinja
 }
 
 // A name stored only on a branch may still be read from the context when the branch was not taken.
-static sl_status declare_store(resolver *r, sl_jinja_frame *frame, const sl_jinja_text *name,
-                               bool on_branch) {
+static sl_status declare_store(resolver *r, sl_jinja_frame *frame, const sl_jinja_text *name, bool on_branch) {
     uint32_t hops, at;
     if (find_slot(frame, name, &at)) return SL_OK;
     if (frame->parent && find_ref(frame->parent, name, &hops, &at)) {
@@ -91,22 +83,18 @@ static sl_status collect_expr(resolver *r, sl_jinja_frame *frame, const sl_jinja
     return SL_OK;
 }
 
-static sl_status collect_target(resolver *r, sl_jinja_frame *frame, const sl_jinja_node *node,
-                                bool param, bool on_branch) {
+static sl_status collect_target(resolver *r, sl_jinja_frame *frame, const sl_jinja_node *node, bool param,
+                                bool on_branch) {
     if (node->kind == SL_NODE_NSREF) return declare_load(r, frame, node->name);
     if (node->kind == SL_NODE_NAME)
-        return param ? define(r, frame, node->name, SL_LOAD_PARAM)
-                     : declare_store(r, frame, node->name, on_branch);
-    for (const sl_jinja_node *n = node->list; n; n = n->next)
-        SL_TRY(collect_target(r, frame, n, param, on_branch));
+        return param ? define(r, frame, node->name, SL_LOAD_PARAM) : declare_store(r, frame, node->name, on_branch);
+    for (const sl_jinja_node *n = node->list; n; n = n->next) SL_TRY(collect_target(r, frame, n, param, on_branch));
     return SL_OK;
 }
 
-static sl_status collect_body(resolver *r, sl_jinja_frame *frame, const sl_jinja_node *body,
-                              bool on_branch);
+static sl_status collect_body(resolver *r, sl_jinja_frame *frame, const sl_jinja_node *body, bool on_branch);
 
-static sl_status collect(resolver *r, sl_jinja_frame *frame, const sl_jinja_node *node,
-                         bool on_branch) {
+static sl_status collect(resolver *r, sl_jinja_frame *frame, const sl_jinja_node *node, bool on_branch) {
     switch (node->kind) {
     case SL_NODE_OUTPUT: return collect_expr(r, frame, node->a);
     case SL_NODE_FOR: return collect_expr(r, frame, node->b);
@@ -123,15 +111,13 @@ static sl_status collect(resolver *r, sl_jinja_frame *frame, const sl_jinja_node
     case SL_NODE_CALL_BLOCK:
     case SL_NODE_FILTER_BLOCK: return collect_expr(r, frame, node->a);
     case SL_NODE_WITH:
-        for (const sl_jinja_node *n = node->list; n; n = n->next->next)
-            SL_TRY(collect_expr(r, frame, n->next));
+        for (const sl_jinja_node *n = node->list; n; n = n->next->next) SL_TRY(collect_expr(r, frame, n->next));
         return SL_OK;
     default: return SL_OK;
     }
 }
 
-static sl_status collect_body(resolver *r, sl_jinja_frame *frame, const sl_jinja_node *body,
-                              bool on_branch) {
+static sl_status collect_body(resolver *r, sl_jinja_frame *frame, const sl_jinja_node *body, bool on_branch) {
     for (const sl_jinja_node *n = body; n; n = n->next) SL_TRY(collect(r, frame, n, on_branch));
     return SL_OK;
 }
@@ -140,8 +126,7 @@ static sl_status collect_body(resolver *r, sl_jinja_frame *frame, const sl_jinja
 // frames) ----
 
 static bool stores(const sl_jinja_node *target, const char *name) {
-    if (target->kind == SL_NODE_NAME || target->kind == SL_NODE_PARAM)
-        return name_is(target->name, name);
+    if (target->kind == SL_NODE_NAME || target->kind == SL_NODE_PARAM) return name_is(target->name, name);
     for (const sl_jinja_node *n = target->list; n && target->kind == SL_NODE_TUPLE; n = n->next)
         if (stores(n, name)) return true;
     return false;
@@ -152,8 +137,7 @@ static bool reads(const sl_jinja_node *body, const char *name, bool *gone);
 static bool reads_one(const sl_jinja_node *node, const char *name, bool *gone) {
     if (!node || *gone || node->kind == SL_NODE_BLOCK) return false;
     if (node->kind == SL_NODE_NAME) return name_is(node->name, name);
-    bool first_is_target =
-        node->kind == SL_NODE_FOR || node->kind == SL_NODE_SET || node->kind == SL_NODE_SET_BLOCK;
+    bool first_is_target = node->kind == SL_NODE_FOR || node->kind == SL_NODE_SET || node->kind == SL_NODE_SET_BLOCK;
     if (!first_is_target && reads_one(node->a, name, gone)) return true;
     if (first_is_target) *gone |= stores(node->a, name);
     if (node->kind == SL_NODE_MACRO || node->kind == SL_NODE_CALL_BLOCK)
@@ -161,9 +145,8 @@ static bool reads_one(const sl_jinja_node *node, const char *name, bool *gone) {
     if (node->kind == SL_NODE_WITH)
         for (const sl_jinja_node *p = node->list; p; p = p->next->next) *gone |= stores(p, name);
     if (node->kind != SL_NODE_FOR && reads_one(node->c, name, gone)) return true;
-    return reads_one(node->b, name, gone) || reads(node->list, name, gone) ||
-           reads(node->kwargs, name, gone) || reads(node->body, name, gone) ||
-           reads(node->otherwise, name, gone) ||
+    return reads_one(node->b, name, gone) || reads(node->list, name, gone) || reads(node->kwargs, name, gone) ||
+           reads(node->body, name, gone) || reads(node->otherwise, name, gone) ||
            (node->kind == SL_NODE_FOR && reads_one(node->c, name, gone));
 }
 
@@ -202,8 +185,7 @@ static sl_status bind_builtin(sl_jinja_node *node, bool soft) {
 static sl_status bind_expr(resolver *r, sl_jinja_frame *frame, sl_jinja_node *node, bool soft) {
     if (!node) return SL_OK;
     if (node->kind == SL_NODE_NAME || node->kind == SL_NODE_NSREF) return bind_name(frame, node);
-    if (node->kind == SL_NODE_FILTER || node->kind == SL_NODE_TEST)
-        SL_TRY(bind_builtin(node, soft));
+    if (node->kind == SL_NODE_FILTER || node->kind == SL_NODE_TEST) SL_TRY(bind_builtin(node, soft));
     soft |= node->kind == SL_NODE_COND;
     SL_TRY(bind_expr(r, frame, node->a, soft));
     SL_TRY(bind_expr(r, frame, node->b, soft));
@@ -254,8 +236,7 @@ static sl_status bind_special(resolver *r, sl_jinja_node *node, bool *wants, con
 
 static sl_status bind_macro(resolver *r, sl_jinja_frame *frame, sl_jinja_node *node) {
     SL_TRY(new_frame(r, &node->frame, frame));
-    for (sl_jinja_node *p = node->list; p; p = p->next)
-        SL_TRY(define(r, node->frame, p->name, SL_LOAD_PARAM));
+    for (sl_jinja_node *p = node->list; p; p = p->next) SL_TRY(define(r, node->frame, p->name, SL_LOAD_PARAM));
     for (sl_jinja_node *p = node->list; p; p = p->next) SL_TRY(collect_expr(r, node->frame, p->a));
     SL_TRY(collect_body(r, node->frame, node->body, false));
     SL_TRY(bind_special(r, node, &node->wants_caller, "caller"));
@@ -287,8 +268,7 @@ static sl_status bind_with(resolver *r, sl_jinja_frame *frame, sl_jinja_node *no
         SL_TRY(collect_target(r, node->frame, n, true, false));
     }
     SL_TRY(collect_body(r, node->frame, node->body, false));
-    for (sl_jinja_node *n = node->list; n; n = n->next->next)
-        SL_TRY(bind_expr(r, node->frame, n, false));
+    for (sl_jinja_node *n = node->list; n; n = n->next->next) SL_TRY(bind_expr(r, node->frame, n, false));
     return bind_body(r, node->frame, node->body, false);
 }
 
@@ -301,16 +281,10 @@ static sl_status bind(resolver *r, sl_jinja_frame *frame, sl_jinja_node *node, b
         SL_TRY(bind_body(r, frame, node->body, true));
         SL_TRY(bind_body(r, frame, node->list, true));
         return bind_body(r, frame, node->otherwise, true);
-    case SL_NODE_SET:
-        SL_TRY(bind_expr(r, frame, node->b, soft));
-        return bind_expr(r, frame, node->a, soft);
-    case SL_NODE_SET_BLOCK:
-        SL_TRY(bind_expr(r, frame, node->a, soft));
-        return bind_inner(r, frame, node);
+    case SL_NODE_SET: SL_TRY(bind_expr(r, frame, node->b, soft)); return bind_expr(r, frame, node->a, soft);
+    case SL_NODE_SET_BLOCK: SL_TRY(bind_expr(r, frame, node->a, soft)); return bind_inner(r, frame, node);
     case SL_NODE_MACRO: SL_TRY(bind_name(frame, node)); return bind_macro(r, frame, node);
-    case SL_NODE_CALL_BLOCK:
-        SL_TRY(bind_expr(r, frame, node->a, soft));
-        return bind_macro(r, frame, node);
+    case SL_NODE_CALL_BLOCK: SL_TRY(bind_expr(r, frame, node->a, soft)); return bind_macro(r, frame, node);
     case SL_NODE_WITH: return bind_with(r, frame, node, soft);
     case SL_NODE_FILTER_BLOCK:
     case SL_NODE_SCOPE: return bind_inner(r, frame, node);

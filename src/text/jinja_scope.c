@@ -19,20 +19,17 @@ static sl_jinja_value *value_at(const sl_jinja_scope *scope, uint32_t hops, uint
 
 // From what the template set at its top level (which blocks see only this way), the caller's
 // values, the globals.
-static sl_jinja_value resolve(const sl_jinja_run *run, const sl_jinja_scope *scope,
-                              const sl_jinja_text *name) {
+static sl_jinja_value resolve(const sl_jinja_run *run, const sl_jinja_scope *scope, const sl_jinja_text *name) {
     sl_span text = sl_span_make(name->data, name->n_bytes);
     while (scope->parent) scope = scope->parent;
     const sl_jinja_slot *s = run->root && scope != run->root ? run->root->frame->first : NULL;
     for (uint32_t i = 0; s; s = s->next, i++)
-        if (sl_span_equal(text, sl_span_make(s->name->data, s->name->n_bytes)) &&
-            run->root->values[i].type)
+        if (sl_span_equal(text, sl_span_make(s->name->data, s->name->n_bytes)) && run->root->values[i].type)
             return run->root->values[i];
     const sl_jinja_value *given = sl_jinja_dict_text(&run->context, text);
     if (given) return *given;
     const sl_jinja_builtin *global = sl_jinja_global_find(text);
-    return global ? (sl_jinja_value){.type = SL_JINJA_FUNCTION, .as.builtin = global}
-                  : (sl_jinja_value){0};
+    return global ? (sl_jinja_value){.type = SL_JINJA_FUNCTION, .as.builtin = global} : (sl_jinja_value){0};
 }
 
 sl_status sl_jinja_scope_enter(sl_jinja_run *run, sl_jinja_scope *scope) {
@@ -56,8 +53,7 @@ void sl_jinja_scope_leave(sl_jinja_scope *scope) { // for the macros that were d
 sl_jinja_value *sl_jinja_scope_param(sl_jinja_scope *scope, const char *name) {
     uint32_t i = 0;
     for (const sl_jinja_slot *s = scope->frame->first; s; s = s->next, i++)
-        if (s->load == SL_LOAD_PARAM &&
-            sl_span_is(sl_span_make(s->name->data, s->name->n_bytes), name))
+        if (s->load == SL_LOAD_PARAM && sl_span_is(sl_span_make(s->name->data, s->name->n_bytes), name))
             return &scope->values[i];
     return NULL;
 }
@@ -74,16 +70,13 @@ static sl_status assign_attr(sl_jinja_run *run, const sl_jinja_node *target, sl_
         return SL_FAIL(SL_BAD_INPUT, "only attributes of a namespace can be set, not those of a %s",
                        sl_jinja_type_name(ns));
     if (target->value.as.text->data[0] == '_')
-        return SL_FAIL(SL_BAD_INPUT,
-                       "an attribute of a namespace must not start with an underscore");
+        return SL_FAIL(SL_BAD_INPUT, "an attribute of a namespace must not start with an underscore");
     return sl_jinja_dict_set(run, ns.as.dict, target->value, v);
 }
 
-sl_status sl_jinja_assign(sl_jinja_run *run, const sl_jinja_node *target, sl_jinja_value v,
-                          sl_jinja_scope *scope) {
+sl_status sl_jinja_assign(sl_jinja_run *run, const sl_jinja_node *target, sl_jinja_value v, sl_jinja_scope *scope) {
     if (target->kind == SL_NODE_NSREF) return assign_attr(run, target, v, scope);
-    if (target->kind == SL_NODE_NAME)
-        return *value_at(scope, target->hops, target->slot) = v, SL_OK;
+    if (target->kind == SL_NODE_NAME) return *value_at(scope, target->hops, target->slot) = v, SL_OK;
     sl_jinja_vec parts = {0};
     SL_TRY(sl_jinja_collect(run, &parts, v));
     if (parts.n != target->n_list)

@@ -4,9 +4,7 @@
 #include "text/jinja_builtin.h"
 #include "text/jinja_text.h"
 
-static sl_status yes(sl_jinja_value *out, bool b) {
-    return *out = sl_jinja_bool(b), SL_OK;
-}
+static sl_status yes(sl_jinja_value *out, bool b) { return *out = sl_jinja_bool(b), SL_OK; }
 
 static sl_status remainder_is(sl_jinja_call *c, sl_jinja_value *out, int64_t by, int64_t want) {
     sl_jinja_value rest;
@@ -35,10 +33,8 @@ static sl_status all_case(sl_jinja_call *c, sl_jinja_value *out, bool upper) {
     return yes(out, any && all);
 }
 
-#define TEST(name, expr)                                                                           \
-    static sl_status test_##name(sl_jinja_call *c, sl_jinja_value *out) {                          \
-        return (expr);                                                                             \
-    }
+#define TEST(name, expr) \
+    static sl_status test_##name(sl_jinja_call *c, sl_jinja_value *out) { return (expr); }
 
 TEST(odd, remainder_is(c, out, 2, 1))
 TEST(even, remainder_is(c, out, 2, 0))
@@ -70,9 +66,8 @@ TEST(lt, relation(c, out, SL_OP_LT))
 TEST(le, relation(c, out, SL_OP_LE))
 TEST(gt, relation(c, out, SL_OP_GT))
 TEST(ge, relation(c, out, SL_OP_GE))
-TEST(filter, yes(out, c->self.type == SL_JINJA_TEXT &&
-                          (sl_jinja_filter_find(sl_jinja_span(c->self)) ||
-                           sl_jinja_name_unsupported(sl_jinja_span(c->self), true))))
+TEST(filter, yes(out, c->self.type == SL_JINJA_TEXT && (sl_jinja_filter_find(sl_jinja_span(c->self)) ||
+                                                        sl_jinja_name_unsupported(sl_jinja_span(c->self), true))))
 TEST(test, yes(out, c->self.type == SL_JINJA_TEXT && sl_jinja_test_find(sl_jinja_span(c->self))))
 
 static const sl_jinja_builtin entries[] = {

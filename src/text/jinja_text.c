@@ -50,18 +50,15 @@ uint32_t sl_jinja_char(sl_span s, size_t *at) {
 
 bool sl_jinja_is_space(uint32_t cp) {
     if (cp < 0x80) return cp == ' ' || (cp >= 9 && cp <= 13) || (cp >= 0x1c && cp <= 0x1f);
-    return cp == 0x85 || cp == 0xa0 || cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200a) ||
-           cp == 0x2028 || cp == 0x2029 || cp == 0x202f || cp == 0x205f || cp == 0x3000;
+    return cp == 0x85 || cp == 0xa0 || cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200a) || cp == 0x2028 || cp == 0x2029 ||
+           cp == 0x202f || cp == 0x205f || cp == 0x3000;
 }
 
 bool sl_jinja_is_line_end(uint32_t cp) {
-    return (cp >= 10 && cp <= 13) || (cp >= 0x1c && cp <= 0x1e) || cp == 0x85 || cp == 0x2028 ||
-           cp == 0x2029;
+    return (cp >= 10 && cp <= 13) || (cp >= 0x1c && cp <= 0x1e) || cp == 0x85 || cp == 0x2028 || cp == 0x2029;
 }
 
-static utf8proc_category_t category(uint32_t cp) {
-    return utf8proc_category((utf8proc_int32_t)cp);
-}
+static utf8proc_category_t category(uint32_t cp) { return utf8proc_category((utf8proc_int32_t)cp); }
 
 bool sl_jinja_is_printable(uint32_t cp) {
     if (cp < 0x80) return cp >= 0x20 && cp < 0x7f;
@@ -91,9 +88,8 @@ bool sl_jinja_is_decimal(uint32_t cp) {
 
 bool sl_jinja_is_digit(uint32_t cp) { // Numeric_Type=Digit: small closed sets
     return sl_jinja_is_decimal(cp) || cp == 0xb2 || cp == 0xb3 || cp == 0xb9 || cp == 0x2070 ||
-           (cp >= 0x2074 && cp <= 0x2079) || (cp >= 0x2080 && cp <= 0x2089) ||
-           (cp >= 0x2460 && cp <= 0x2468) || (cp >= 0x2474 && cp <= 0x247c) ||
-           (cp >= 0x2488 && cp <= 0x2490) || (cp >= 0x2776 && cp <= 0x277e) ||
+           (cp >= 0x2074 && cp <= 0x2079) || (cp >= 0x2080 && cp <= 0x2089) || (cp >= 0x2460 && cp <= 0x2468) ||
+           (cp >= 0x2474 && cp <= 0x247c) || (cp >= 0x2488 && cp <= 0x2490) || (cp >= 0x2776 && cp <= 0x277e) ||
            (cp >= 0x2780 && cp <= 0x2788) || (cp >= 0x278a && cp <= 0x2792);
 }
 
@@ -103,17 +99,14 @@ bool sl_jinja_is_numeric(uint32_t cp) {
     return c == UTF8PROC_CATEGORY_NL || c == UTF8PROC_CATEGORY_NO;
 }
 
-bool sl_jinja_is_word(uint32_t cp) {
-    return cp == '_' || sl_jinja_is_alpha(cp) || sl_jinja_is_numeric(cp);
-}
+bool sl_jinja_is_word(uint32_t cp) { return cp == '_' || sl_jinja_is_alpha(cp) || sl_jinja_is_numeric(cp); }
 
 bool sl_jinja_is_upper(uint32_t cp) {
     return cp < 0x80 ? cp >= 'A' && cp <= 'Z' : category(cp) == UTF8PROC_CATEGORY_LU;
 }
 
 bool sl_jinja_is_lower(uint32_t cp) {
-    return cp < 0x80 ? cp >= 'a' && cp <= 'z'
-                     : category(cp) == UTF8PROC_CATEGORY_LL || cp == 0xaa || cp == 0xba;
+    return cp < 0x80 ? cp >= 'a' && cp <= 'z' : category(cp) == UTF8PROC_CATEGORY_LL || cp == 0xaa || cp == 0xba;
 }
 
 bool sl_jinja_is_cased(uint32_t cp) {
@@ -125,8 +118,7 @@ sl_span sl_jinja_strip(sl_span s, const sl_span *set, int sides) {
     while ((sides & 1) && begin < end) {
         size_t at = begin;
         uint32_t cp = sl_jinja_char(s, &at);
-        if (!(set ? sl_jinja_find(*set, sl_span_make(s.data + begin, at - begin)) != SIZE_MAX
-                  : sl_jinja_is_space(cp)))
+        if (!(set ? sl_jinja_find(*set, sl_span_make(s.data + begin, at - begin)) != SIZE_MAX : sl_jinja_is_space(cp)))
             break;
         begin = at;
     }
@@ -135,8 +127,7 @@ sl_span sl_jinja_strip(sl_span s, const sl_span *set, int sides) {
         while (((unsigned char)s.data[at] & 0xc0) == 0x80) at--;
         size_t from = at;
         uint32_t cp = sl_jinja_char(s, &at);
-        if (!(set ? sl_jinja_find(*set, sl_span_make(s.data + from, end - from)) != SIZE_MAX
-                  : sl_jinja_is_space(cp)))
+        if (!(set ? sl_jinja_find(*set, sl_span_make(s.data + from, end - from)) != SIZE_MAX : sl_jinja_is_space(cp)))
             break;
         end = from;
     }
@@ -165,8 +156,8 @@ static bool put_special(sl_buf *buf, uint32_t cp, bool title) {
 static bool is_ignorable(uint32_t cp) {
     utf8proc_category_t c = category(cp);
     return c == UTF8PROC_CATEGORY_MN || c == UTF8PROC_CATEGORY_ME || c == UTF8PROC_CATEGORY_CF ||
-           c == UTF8PROC_CATEGORY_LM || c == UTF8PROC_CATEGORY_SK || cp == '\'' || cp == '.' ||
-           cp == ':' || cp == 0xb7 || cp == 0x2018 || cp == 0x2019;
+           c == UTF8PROC_CATEGORY_LM || c == UTF8PROC_CATEGORY_SK || cp == '\'' || cp == '.' || cp == ':' ||
+           cp == 0xb7 || cp == 0x2018 || cp == 0x2019;
 }
 
 static bool is_final_sigma(sl_span s, size_t begin, size_t end) {
@@ -191,15 +182,13 @@ static bool is_final_sigma(sl_span s, size_t begin, size_t end) {
 static void fold_char(sl_buf *buf, uint32_t cp) {
     utf8proc_int32_t out[8];
     int boundary = 0;
-    utf8proc_ssize_t n =
-        utf8proc_decompose_char((utf8proc_int32_t)cp, out, 8, UTF8PROC_CASEFOLD, &boundary);
+    utf8proc_ssize_t n = utf8proc_decompose_char((utf8proc_int32_t)cp, out, 8, UTF8PROC_CASEFOLD, &boundary);
     for (utf8proc_ssize_t i = 0; i < n && i < 8; i++) put(buf, (uint32_t)out[i]);
 }
 
 static char map_ascii(char c, sl_jinja_case to) {
     bool upper = c >= 'A' && c <= 'Z', lower = c >= 'a' && c <= 'z';
-    bool flip =
-        to == SL_JINJA_SWAP || (to == SL_JINJA_UPPER || to == SL_JINJA_TITLE ? lower : upper);
+    bool flip = to == SL_JINJA_SWAP || (to == SL_JINJA_UPPER || to == SL_JINJA_TITLE ? lower : upper);
     return (upper || lower) && flip ? (char)(c ^ 0x20) : c;
 }
 
@@ -254,8 +243,8 @@ void sl_jinja_escape(sl_buf *buf, sl_span s) {
     }
 }
 
-sl_status sl_jinja_replace(sl_jinja_run *run, sl_jinja_value *out, sl_span s, sl_span old,
-                           sl_span new_text, int64_t count) {
+sl_status sl_jinja_replace(sl_jinja_run *run, sl_jinja_value *out, sl_span s, sl_span old, sl_span new_text,
+                           int64_t count) {
     sl_buf buf = sl_jinja_scratch(run);
     size_t at = 0;
     SL_TRY(sl_jinja_step(run, s.n_bytes / 64));

@@ -46,7 +46,7 @@ void sl_jinja_map_case(sl_buf *buf, sl_span s, sl_jinja_case to);
 void sl_jinja_escape(sl_buf *buf, sl_span s);
 
 // Every `old` replaced, at most `count` (negative: all). Bounded by the run.
-sl_status sl_jinja_replace(sl_jinja_run *run, sl_jinja_value *out, sl_span s, sl_span old,
-                           sl_span new_text, int64_t count);
+sl_status sl_jinja_replace(sl_jinja_run *run, sl_jinja_value *out, sl_span s, sl_span old, sl_span new_text,
+                           int64_t count);
 
 #endif

@@ -11,15 +11,11 @@ typedef struct date {
     int64_t unix_s;
 } date;
 
-static const char *const months[] = {"January",   "February", "March",    "April",
-                                     "May",       "June",     "July",     "August",
-                                     "September", "October",  "November", "December"};
-static const char *const days[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
-                                   "Thursday", "Friday", "Saturday"};
+static const char *const months[] = {"January", "February", "March",     "April",   "May",      "June",
+                                     "July",    "August",   "September", "October", "November", "December"};
+static const char *const days[] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
 
-static bool is_leap(int64_t y) {
-    return (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
-}
+static bool is_leap(int64_t y) { return (y % 4 == 0 && y % 100 != 0) || y % 400 == 0; }
 
 static date date_of(int64_t s) {
     date d = {.unix_s = s};
@@ -32,8 +28,7 @@ static date date_of(int64_t s) {
     n += 719468; // days since 0000-03-01, in eras of 400 years (Hinnant, "chrono-compatible
                  // low-level date algorithms")
     int64_t era = (n >= 0 ? n : n - 146096) / 146097, doe = n - era * 146097;
-    int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365,
-            doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365, doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
     int64_t mp = (5 * doy + 2) / 153;
     d.day = (int)(doy - (153 * mp + 2) / 5 + 1);
     d.month = (int)(mp < 10 ? mp + 3 : mp - 9);
@@ -65,10 +60,8 @@ static void put_number(sl_buf *buf, int64_t v, int width, char pad, char flag) {
     if (flag == '-') width = 0;
     if (flag == '_') pad = ' ';
     if (flag == '0') pad = '0';
-    if (pad == ' ')
-        sl_buf_printf(buf, "%*lld", width, (long long)v);
-    else
-        sl_buf_printf(buf, "%0*lld", width, (long long)v);
+    if (pad == ' ') sl_buf_printf(buf, "%*lld", width, (long long)v);
+    else sl_buf_printf(buf, "%0*lld", width, (long long)v);
 }
 
 static void put_name(sl_buf *buf, const char *name, size_t n, char flag) {
@@ -131,10 +124,8 @@ static bool put_field(sl_buf *buf, const date *d, char c, char flag) {
     case 'G':
     case 'V':
         iso_week(d, &year, &week);
-        if (c == 'V')
-            put_number(buf, week, 2, '0', flag);
-        else
-            put_number(buf, c == 'g' ? year % 100 : year, c == 'g' ? 2 : 1, '0', flag);
+        if (c == 'V') put_number(buf, week, 2, '0', flag);
+        else put_number(buf, c == 'g' ? year % 100 : year, c == 'g' ? 2 : 1, '0', flag);
         break;
     default: return false;
     }
@@ -153,11 +144,9 @@ sl_status sl_jinja_strftime(sl_buf *buf, sl_span format, int64_t local_s) {
         c = format.data[++i];
         if (c && strchr("-_0^#", c) && i + 1 < format.n_bytes) flag = c, c = format.data[++i];
         const char *parts = composite(c);
-        if (parts)
-            SL_TRY(sl_jinja_strftime(buf, sl_span_of(parts),
-                                     local_s)); // one level: parts have no parts
-        else if (!put_field(buf, &d, c, flag))
-            sl_buf_append(buf, format.data + begin, i + 1 - begin);
+        if (parts) SL_TRY(sl_jinja_strftime(buf, sl_span_of(parts),
+                                            local_s)); // one level: parts have no parts
+        else if (!put_field(buf, &d, c, flag)) sl_buf_append(buf, format.data + begin, i + 1 - begin);
     }
     return buf->status;
 }

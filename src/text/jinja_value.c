@@ -13,8 +13,7 @@ const sl_jinja_dict sl_jinja_no_kw = {0};
 
 sl_status sl_jinja_step(sl_jinja_run *run, uint64_t n) {
     if (n > run->max_steps - run->n_steps)
-        return SL_FAIL(SL_FULL, "the template needs more than %llu steps",
-                       (unsigned long long)run->max_steps);
+        return SL_FAIL(SL_FULL, "the template needs more than %llu steps", (unsigned long long)run->max_steps);
     run->n_steps += n;
     return SL_OK;
 }
@@ -22,8 +21,7 @@ sl_status sl_jinja_step(sl_jinja_run *run, uint64_t n) {
 sl_status sl_jinja_alloc(sl_jinja_run *run, void *out, size_t n, size_t elem_bytes) {
     uint64_t n_bytes;
     *(void **)out = NULL;
-    if (!sl_size_mul(&n_bytes, n, elem_bytes) ||
-        n_bytes > run->max_arena_bytes - run->arena.n_bytes)
+    if (!sl_size_mul(&n_bytes, n, elem_bytes) || n_bytes > run->max_arena_bytes - run->arena.n_bytes)
         return SL_FAIL(SL_FULL, "the template needs more than %zu bytes", run->max_arena_bytes);
     SL_TRY(sl_jinja_step(run, n_bytes / 64)); // what it costs to fill
     return sl_arena_alloc(&run->arena, out, n, elem_bytes, "template values");
@@ -31,8 +29,7 @@ sl_status sl_jinja_alloc(sl_jinja_run *run, void *out, size_t n, size_t elem_byt
 
 sl_status sl_jinja_deeper(sl_jinja_run *run) {
     if (run->depth >= SL_JINJA_MAX_DEPTH)
-        return SL_FAIL(SL_FULL, "the template nests its calls more than %d deep",
-                       SL_JINJA_MAX_DEPTH);
+        return SL_FAIL(SL_FULL, "the template nests its calls more than %d deep", SL_JINJA_MAX_DEPTH);
     run->depth++;
     return SL_OK;
 }
@@ -71,8 +68,7 @@ sl_status sl_jinja_text_copy(sl_jinja_run *run, sl_jinja_value *out, const char 
 
 // A text that was built last is grown in place: it is a prefix of the longer one and stays as it
 // was.
-sl_status sl_jinja_text_join(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_text a,
-                             sl_jinja_text b) {
+sl_status sl_jinja_text_join(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_text a, sl_jinja_text b) {
     if (b.n_bytes == 0) return make_text(run, out, a);
     bool at_tail = run->tail && a.data + a.n_bytes == run->tail + run->tail_used;
     if (!at_tail || b.n_bytes > run->tail_cap - run->tail_used) {
@@ -86,28 +82,24 @@ sl_status sl_jinja_text_join(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_te
     }
     memcpy(run->tail + run->tail_used, b.data, b.n_bytes);
     run->tail_used += b.n_bytes;
-    return make_text(run, out,
-                     (sl_jinja_text){a.data, a.n_bytes + b.n_bytes, a.n_chars + b.n_chars});
+    return make_text(run, out, (sl_jinja_text){a.data, a.n_bytes + b.n_bytes, a.n_chars + b.n_chars});
 }
 
 // ---- containers ----
 
-sl_status sl_jinja_list_make(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_type type,
-                             sl_jinja_value **items, size_t n) {
+sl_status sl_jinja_list_make(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_type type, sl_jinja_value **items,
+                             size_t n) {
     sl_jinja_list *list;
     SL_TRY(sl_jinja_alloc(run, &list, 1, sizeof *list));
     list->n = n;
-    if (*items)
-        list->items = *items;
-    else
-        SL_TRY(sl_jinja_alloc(run, &list->items, n, sizeof **items));
+    if (*items) list->items = *items;
+    else SL_TRY(sl_jinja_alloc(run, &list->items, n, sizeof **items));
     *items = list->items;
     *out = (sl_jinja_value){.type = (uint8_t)type, .as.list = list};
     return SL_OK;
 }
 
-sl_status sl_jinja_pair(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value a,
-                        sl_jinja_value b) {
+sl_status sl_jinja_pair(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value a, sl_jinja_value b) {
     sl_jinja_value *items = NULL;
     SL_TRY(sl_jinja_list_make(run, out, SL_JINJA_TUPLE, &items, 2));
     items[0] = a;
@@ -122,8 +114,7 @@ sl_status sl_jinja_dict_make(sl_jinja_run *run, sl_jinja_value *out) {
     return SL_OK;
 }
 
-sl_status sl_jinja_stream_make(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value *items,
-                               size_t n) {
+sl_status sl_jinja_stream_make(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value *items, size_t n) {
     sl_jinja_stream *stream;
     SL_TRY(sl_jinja_alloc(run, &stream, 1, sizeof *stream));
     *stream = (sl_jinja_stream){.items = items, .n = n};
@@ -157,14 +148,11 @@ sl_status sl_jinja_undefined_hint(sl_jinja_run *run, sl_jinja_value *out, const 
 }
 
 static const char *const type_names[SL_JINJA_TYPE_COUNT] = {
-    "missing", "Undefined",   "NoneType", "bool",   "int",        "float",     "str",
-    "list",    "tuple",       "dict",     "range",  "dict_items", "generator", "Namespace",
-    "Macro",   "LoopContext", "Cycler",   "Joiner", "function",   "method",
+    "missing", "Undefined",  "NoneType",  "bool",      "int",   "float",       "str",    "list",   "tuple",    "dict",
+    "range",   "dict_items", "generator", "Namespace", "Macro", "LoopContext", "Cycler", "Joiner", "function", "method",
 };
 
-const char *sl_jinja_type_name(sl_jinja_value v) {
-    return type_names[v.type];
-}
+const char *sl_jinja_type_name(sl_jinja_value v) { return type_names[v.type]; }
 
 sl_status sl_jinja_fail_undefined(sl_jinja_value v) {
     int n = (int)SL_MIN(v.as.text->n_bytes, (size_t)200);
@@ -177,9 +165,8 @@ sl_status sl_jinja_fail_undefined(sl_jinja_value v) {
 // ---- truth, identity, length ----
 
 bool sl_jinja_sized(sl_jinja_value v) {
-    return v.type == SL_JINJA_TEXT || v.type == SL_JINJA_LIST || v.type == SL_JINJA_TUPLE ||
-           v.type == SL_JINJA_DICT || v.type == SL_JINJA_RANGE || v.type == SL_JINJA_VIEW ||
-           v.type == SL_JINJA_UNDEFINED;
+    return v.type == SL_JINJA_TEXT || v.type == SL_JINJA_LIST || v.type == SL_JINJA_TUPLE || v.type == SL_JINJA_DICT ||
+           v.type == SL_JINJA_RANGE || v.type == SL_JINJA_VIEW || v.type == SL_JINJA_UNDEFINED;
 }
 
 sl_status sl_jinja_len(size_t *out, sl_jinja_value v) {
@@ -236,34 +223,28 @@ static int compare_numbers(sl_jinja_value a, sl_jinja_value b) {
     return (i > j) - (i < j);
 }
 
-static sl_status equal_dicts(sl_jinja_run *run, bool *out, const sl_jinja_dict *a,
-                             const sl_jinja_dict *b) {
+static sl_status equal_dicts(sl_jinja_run *run, bool *out, const sl_jinja_dict *a, const sl_jinja_dict *b) {
     *out = a->n == b->n;
     for (size_t i = 0; i < a->n && *out; i++) {
         const sl_jinja_value *v;
         SL_TRY(sl_jinja_dict_find(run, &v, b, a->entries[i].key));
-        if (!v)
-            *out = false;
-        else
-            SL_TRY(sl_jinja_equal(run, out, a->entries[i].value, *v));
+        if (!v) *out = false;
+        else SL_TRY(sl_jinja_equal(run, out, a->entries[i].value, *v));
     }
     return SL_OK;
 }
 
 // The first place where two lists differ, or the length of the shorter one.
-static sl_status mismatch(sl_jinja_run *run, size_t *at, const sl_jinja_list *a,
-                          const sl_jinja_list *b) {
+static sl_status mismatch(sl_jinja_run *run, size_t *at, const sl_jinja_list *a, const sl_jinja_list *b) {
     for (*at = 0; *at < a->n && *at < b->n; ++*at) {
-        bool same =
-            sl_jinja_same(a->items[*at], b->items[*at]) && a->items[*at].type != SL_JINJA_FLOAT;
+        bool same = sl_jinja_same(a->items[*at], b->items[*at]) && a->items[*at].type != SL_JINJA_FLOAT;
         if (!same) SL_TRY(sl_jinja_equal(run, &same, a->items[*at], b->items[*at]));
         if (!same) break;
     }
     return SL_OK;
 }
 
-static sl_status equal_containers(sl_jinja_run *run, bool *out, sl_jinja_value a,
-                                  sl_jinja_value b) {
+static sl_status equal_containers(sl_jinja_run *run, bool *out, sl_jinja_value a, sl_jinja_value b) {
     size_t at;
     if (a.type == SL_JINJA_DICT) return equal_dicts(run, out, a.as.dict, b.as.dict);
     if (a.type != SL_JINJA_VIEW) {
@@ -271,8 +252,7 @@ static sl_status equal_containers(sl_jinja_run *run, bool *out, sl_jinja_value a
         *out = a.as.list->n == b.as.list->n && at == a.as.list->n;
         return SL_OK;
     }
-    if (a.aux == SL_JINJA_VALUES || b.aux == SL_JINJA_VALUES)
-        return *out = a.as.dict == b.as.dict && 0, SL_OK;
+    if (a.aux == SL_JINJA_VALUES || b.aux == SL_JINJA_VALUES) return *out = a.as.dict == b.as.dict && 0, SL_OK;
     sl_jinja_iter it;
     bool done;
     *out = a.as.dict->n == b.as.dict->n;
@@ -288,8 +268,7 @@ static sl_status equal_containers(sl_jinja_run *run, bool *out, sl_jinja_value a
 sl_status sl_jinja_equal(sl_jinja_run *run, bool *out, sl_jinja_value a, sl_jinja_value b) {
     *out = false;
     SL_TRY(sl_jinja_step(run, 1));
-    if (sl_jinja_is_number(a) && sl_jinja_is_number(b))
-        return *out = compare_numbers(a, b) == 0, SL_OK;
+    if (sl_jinja_is_number(a) && sl_jinja_is_number(b)) return *out = compare_numbers(a, b) == 0, SL_OK;
     if (a.type != b.type) return SL_OK;
     switch (a.type) {
     case SL_JINJA_TEXT:
@@ -299,8 +278,7 @@ sl_status sl_jinja_equal(sl_jinja_run *run, bool *out, sl_jinja_value a, sl_jinj
     case SL_JINJA_NONE: *out = true; return SL_OK;
     case SL_JINJA_RANGE: {
         const sl_jinja_range *x = a.as.range, *y = b.as.range;
-        *out =
-            x->n == y->n && (!x->n || (x->start == y->start && (x->n == 1 || x->step == y->step)));
+        *out = x->n == y->n && (!x->n || (x->start == y->start && (x->n == 1 || x->step == y->step)));
         return SL_OK;
     }
     case SL_JINJA_DICT:
@@ -335,17 +313,14 @@ sl_status sl_jinja_compare(sl_jinja_run *run, int *out, sl_jinja_value a, sl_jin
         return *out = compare_texts(a, b), SL_OK;
     }
     if (a.type != b.type || (a.type != SL_JINJA_LIST && a.type != SL_JINJA_TUPLE))
-        return SL_FAIL(SL_BAD_INPUT, "a %s and a %s have no order", sl_jinja_type_name(a),
-                       sl_jinja_type_name(b));
+        return SL_FAIL(SL_BAD_INPUT, "a %s and a %s have no order", sl_jinja_type_name(a), sl_jinja_type_name(b));
     const sl_jinja_list *x = a.as.list, *y = b.as.list;
     size_t at;
     SL_TRY(sl_jinja_deeper(run));
     sl_status status = mismatch(run, &at, x, y);
     if (status == SL_OK) {
-        if (at < x->n && at < y->n)
-            status = sl_jinja_compare(run, out, x->items[at], y->items[at]);
-        else
-            *out = (x->n > y->n) - (x->n < y->n);
+        if (at < x->n && at < y->n) status = sl_jinja_compare(run, out, x->items[at], y->items[at]);
+        else *out = (x->n > y->n) - (x->n < y->n);
     }
     run->depth--;
     return status;
@@ -353,9 +328,7 @@ sl_status sl_jinja_compare(sl_jinja_run *run, int *out, sl_jinja_value a, sl_jin
 
 // ---- hashing: equal values have equal hashes ----
 
-static uint64_t mix(uint64_t h) {
-    return (h ^ h >> 29) * 0xbf58476d1ce4e5b9u;
-}
+static uint64_t mix(uint64_t h) { return (h ^ h >> 29) * 0xbf58476d1ce4e5b9u; }
 
 sl_status sl_jinja_hash(sl_jinja_run *run, uint64_t *out, sl_jinja_value v) {
     *out = mix(v.type + 1u);

@@ -15,16 +15,14 @@
 #include "base/buf.h"
 
 enum {
-    SL_JINJA_MAX_NESTING =
-        200, // of expressions, statements, JSON and printed values; Python stops at 200 too
-    SL_JINJA_MAX_DEPTH = 1200, // of the evaluator's own calls, over all macros
-    SL_JINJA_MAX_MACROS = 200, // macros in progress
+    SL_JINJA_MAX_NESTING = 200, // of expressions, statements, JSON and printed values; Python stops at 200 too
+    SL_JINJA_MAX_DEPTH = 1200,  // of the evaluator's own calls, over all macros
+    SL_JINJA_MAX_MACROS = 200,  // macros in progress
 };
 
 typedef enum sl_jinja_type {
-    SL_JINJA_MISSING =
-        0, // no value at all: an argument not given, a name not set. Never seen by a template
-    SL_JINJA_UNDEFINED, // as.text is the name, aux says of what (SL_JINJA_OF_*)
+    SL_JINJA_MISSING = 0, // no value at all: an argument not given, a name not set. Never seen by a template
+    SL_JINJA_UNDEFINED,   // as.text is the name, aux says of what (SL_JINJA_OF_*)
     SL_JINJA_NONE,
     SL_JINJA_BOOL,
     SL_JINJA_INT,
@@ -128,50 +126,33 @@ typedef struct sl_jinja_run {
     bool raised;               // raise_exception was called: its message stands alone
     int64_t now_s;             // local time
     sl_jinja_value block_text; // what the filter of a filter block is applied to
-    char *tail; // the text built last, and the room after it: appending to it copies nothing
+    char *tail;                // the text built last, and the room after it: appending to it copies nothing
     size_t tail_used, tail_cap;
 } sl_jinja_run;
 
 // ---- memory and bounds (jinja_value.c) ----
 sl_status sl_jinja_alloc(sl_jinja_run *run, void *out, size_t n, size_t elem_bytes);
 sl_status sl_jinja_step(sl_jinja_run *run, uint64_t n); // charges n steps
-sl_status
-sl_jinja_deeper(sl_jinja_run *run); // run->depth + 1, or a failure; the caller takes it back
+sl_status sl_jinja_deeper(sl_jinja_run *run);           // run->depth + 1, or a failure; the caller takes it back
 
 // ---- making values ----
-static inline sl_jinja_value sl_jinja_none(void) {
-    return (sl_jinja_value){.type = SL_JINJA_NONE};
-}
-static inline sl_jinja_value sl_jinja_bool(bool b) {
-    return (sl_jinja_value){.type = SL_JINJA_BOOL, .as.b = b};
-}
-static inline sl_jinja_value sl_jinja_int(int64_t i) {
-    return (sl_jinja_value){.type = SL_JINJA_INT, .as.i = i};
-}
-static inline sl_jinja_value sl_jinja_float(double f) {
-    return (sl_jinja_value){.type = SL_JINJA_FLOAT, .as.f = f};
-}
+static inline sl_jinja_value sl_jinja_none(void) { return (sl_jinja_value){.type = SL_JINJA_NONE}; }
+static inline sl_jinja_value sl_jinja_bool(bool b) { return (sl_jinja_value){.type = SL_JINJA_BOOL, .as.b = b}; }
+static inline sl_jinja_value sl_jinja_int(int64_t i) { return (sl_jinja_value){.type = SL_JINJA_INT, .as.i = i}; }
+static inline sl_jinja_value sl_jinja_float(double f) { return (sl_jinja_value){.type = SL_JINJA_FLOAT, .as.f = f}; }
 static inline sl_jinja_value sl_jinja_of_text(const sl_jinja_text *text) {
     return (sl_jinja_value){.type = SL_JINJA_TEXT, .as.text = text};
 }
-static inline bool sl_jinja_is_text(sl_jinja_value v) {
-    return v.type == SL_JINJA_TEXT;
-}
+static inline bool sl_jinja_is_text(sl_jinja_value v) { return v.type == SL_JINJA_TEXT; }
 static inline bool sl_jinja_is_int(sl_jinja_value v) { // a bool is an int
     return v.type == SL_JINJA_INT || v.type == SL_JINJA_BOOL;
 }
-static inline int64_t sl_jinja_as_int(sl_jinja_value v) {
-    return v.type == SL_JINJA_BOOL ? v.as.b : v.as.i;
-}
-static inline bool sl_jinja_is_number(sl_jinja_value v) {
-    return sl_jinja_is_int(v) || v.type == SL_JINJA_FLOAT;
-}
+static inline int64_t sl_jinja_as_int(sl_jinja_value v) { return v.type == SL_JINJA_BOOL ? v.as.b : v.as.i; }
+static inline bool sl_jinja_is_number(sl_jinja_value v) { return sl_jinja_is_int(v) || v.type == SL_JINJA_FLOAT; }
 static inline double sl_jinja_as_float(sl_jinja_value v) {
     return v.type == SL_JINJA_FLOAT ? v.as.f : (double)sl_jinja_as_int(v);
 }
-static inline sl_span sl_jinja_span(sl_jinja_value v) {
-    return sl_span_make(v.as.text->data, v.as.text->n_bytes);
-}
+static inline sl_span sl_jinja_span(sl_jinja_value v) { return sl_span_make(v.as.text->data, v.as.text->n_bytes); }
 
 extern const sl_jinja_dict sl_jinja_no_kw;
 
@@ -183,16 +164,14 @@ sl_status sl_jinja_text_join(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_te
 sl_jinja_text sl_jinja_text_of(sl_span s);
 size_t sl_jinja_count_chars(const char *data, size_t n);
 
-sl_status sl_jinja_list_make(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_type type,
-                             sl_jinja_value **items, size_t n); // items are to be filled in
+sl_status sl_jinja_list_make(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_type type, sl_jinja_value **items,
+                             size_t n); // items are to be filled in
 sl_status sl_jinja_pair(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value a, sl_jinja_value b);
 sl_status sl_jinja_dict_make(sl_jinja_run *run, sl_jinja_value *out);
-sl_status sl_jinja_stream_make(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value *items,
-                               size_t n);
+sl_status sl_jinja_stream_make(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value *items, size_t n);
 sl_jinja_value sl_jinja_undefined(const sl_jinja_text *name, unsigned of);
 sl_status sl_jinja_undefined_hint(sl_jinja_run *run, sl_jinja_value *out, const char *hint);
-sl_status
-sl_jinja_fail_undefined(sl_jinja_value v); // fails with what an undefined value has to say
+sl_status sl_jinja_fail_undefined(sl_jinja_value v); // fails with what an undefined value has to say
 
 // A list that grows; items move when it does.
 typedef struct sl_jinja_vec {
@@ -200,9 +179,7 @@ typedef struct sl_jinja_vec {
     size_t n, cap;
 } sl_jinja_vec;
 sl_status sl_jinja_push(sl_jinja_run *run, sl_jinja_vec *vec, sl_jinja_value v);
-static inline sl_jinja_value *sl_jinja_list_of(sl_jinja_vec *vec) {
-    return vec->items;
-}
+static inline sl_jinja_value *sl_jinja_list_of(sl_jinja_vec *vec) { return vec->items; }
 
 // ---- asking values ----
 const char *sl_jinja_type_name(sl_jinja_value v); // Python's word for it
@@ -216,11 +193,10 @@ sl_status sl_jinja_len(size_t *out, sl_jinja_value v);                       // 
 bool sl_jinja_sized(sl_jinja_value v);
 
 // ---- dictionaries (jinja_dict.c) ----
-sl_status sl_jinja_dict_set(sl_jinja_run *run, sl_jinja_dict *dict, sl_jinja_value key,
-                            sl_jinja_value v);
+sl_status sl_jinja_dict_set(sl_jinja_run *run, sl_jinja_dict *dict, sl_jinja_value key, sl_jinja_value v);
 // *out points to the value, or is NULL.
-sl_status sl_jinja_dict_find(sl_jinja_run *run, const sl_jinja_value **out,
-                             const sl_jinja_dict *dict, sl_jinja_value key);
+sl_status sl_jinja_dict_find(sl_jinja_run *run, const sl_jinja_value **out, const sl_jinja_dict *dict,
+                             sl_jinja_value key);
 const sl_jinja_value *sl_jinja_dict_text(const sl_jinja_dict *dict, sl_span key); // or NULL
 sl_status sl_jinja_dict_update(sl_jinja_run *run, sl_jinja_dict *dict,
                                sl_jinja_value from); // dict(...)
@@ -235,8 +211,7 @@ sl_status sl_jinja_iter_init(sl_jinja_iter *it, sl_jinja_value v);
 sl_status sl_jinja_iter_next(sl_jinja_run *run, sl_jinja_iter *it, sl_jinja_value *out, bool *done);
 sl_status sl_jinja_collect(sl_jinja_run *run, sl_jinja_vec *out, sl_jinja_value v); // list(v)
 sl_status sl_jinja_contains(sl_jinja_run *run, bool *out, sl_jinja_value in, sl_jinja_value item);
-sl_status sl_jinja_sort(sl_jinja_run *run, sl_jinja_value *items, const sl_jinja_value *keys,
-                        size_t n,
+sl_status sl_jinja_sort(sl_jinja_run *run, sl_jinja_value *items, const sl_jinja_value *keys, size_t n,
                         bool reverse); // stable; by keys (parallel to items)
 
 // ---- printing (jinja_print.c) ----
@@ -254,7 +229,6 @@ sl_status sl_jinja_take(sl_jinja_run *run, sl_jinja_value *out, sl_buf *buf, sl_
 
 // ---- JSON (jinja_json.c) ----
 sl_status sl_jinja_json_parse(sl_jinja_run *run, sl_jinja_value *out, sl_span json);
-sl_status sl_jinja_json_dump(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value v,
-                             const sl_jinja_value opt[4]);
+sl_status sl_jinja_json_dump(sl_jinja_run *run, sl_jinja_value *out, sl_jinja_value v, const sl_jinja_value opt[4]);
 
 #endif

@@ -22,8 +22,13 @@ static sl_status grow(sl_merger *m) {
 sl_status sl_merger_push(sl_merger *m, int32_t id, size_t off, size_t len) {
     if (m->n == m->cap) SL_TRY(grow(m));
     int32_t i = (int32_t)m->n++;
-    m->symbol[i] = (sl_symbol){.id = id, .off = (uint32_t)off, .len = (uint32_t)len, .prev = i - 1, .next = -1,
-                               .key = SL_KEY_NONE, .merged = -1};
+    m->symbol[i] = (sl_symbol){.id = id,
+                               .off = (uint32_t)off,
+                               .len = (uint32_t)len,
+                               .prev = i - 1,
+                               .next = -1,
+                               .key = SL_KEY_NONE,
+                               .merged = -1};
     if (i > 0) m->symbol[i - 1].next = i;
     return SL_OK;
 }
@@ -80,7 +85,6 @@ void sl_merger_run(sl_merger *m, sl_pair_key *pair_key, const void *ctx) {
         right->key = SL_KEY_NONE;
         if (left->next >= 0) m->symbol[left->next].prev = i;
         if (update(m, i, pair_key, ctx)) sift_up(m, m->n_heap++, entry_of(m, i));
-        if (left->prev >= 0 && update(m, left->prev, pair_key, ctx))
-            sift_up(m, m->n_heap++, entry_of(m, left->prev));
+        if (left->prev >= 0 && update(m, left->prev, pair_key, ctx)) sift_up(m, m->n_heap++, entry_of(m, left->prev));
     }
 }

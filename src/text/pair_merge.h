@@ -12,8 +12,8 @@
 enum { SL_KEY_NONE = UINT32_MAX }; // of a pair that doesn't merge
 
 typedef struct sl_symbol {
-    int32_t id;     // token, or -1 if this run of bytes is none
-    uint32_t off;   // bytes of the text
+    int32_t id;   // token, or -1 if this run of bytes is none
+    uint32_t off; // bytes of the text
     uint32_t len;
     int32_t prev;   // -1: none
     int32_t next;   // -1: none
@@ -28,10 +28,10 @@ typedef struct sl_merger {
     sl_symbol *symbol; // owned; the result is the list 0, next, ...
     uint64_t *heap;    // owned; key << 32 | index of the left symbol
     size_t n;
-    size_t cap;        // symbols; the heap has twice as many
+    size_t cap; // symbols; the heap has twice as many
     size_t n_heap;
-    uint64_t n_step;   // moves in the heap, for tests
-} sl_merger;           // zero-initialised is empty
+    uint64_t n_step; // moves in the heap, for tests
+} sl_merger;         // zero-initialised is empty
 
 void sl_merger_deinit(sl_merger *merger);
 

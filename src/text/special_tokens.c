@@ -71,7 +71,8 @@ static sl_special_match match_at(const sl_special_tokens *set, sl_span text, boo
     sl_special_match best = {.id = -1};
     size_t low = set->first[(uint8_t)text.data[0]], high = set->first[(uint8_t)text.data[0] + 1];
     for (size_t n = 1; low < high; n++) {
-        for (; low < high && set->token[low].text.n_bytes == n; low++) { // the token that ends here; equals are adjacent
+        for (; low < high && set->token[low].text.n_bytes == n;
+             low++) { // the token that ends here; equals are adjacent
             if ((all || set->token[low].always) && best.len < n) best.len = n, best.id = set->token[low].id;
         }
         if (n == text.n_bytes) break;

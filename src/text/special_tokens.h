@@ -11,14 +11,14 @@
 typedef struct sl_special_token {
     sl_span text; // borrowed or in the arena
     int32_t id;
-    bool always;  // user-defined
+    bool always; // user-defined
 } sl_special_token;
 
 typedef struct sl_special_tokens {
     sl_special_token *token; // owned; sorted by bytes
     size_t n;
-    uint32_t first[257];     // those that begin with byte b: [first[b], first[b + 1])
-    bool always[256];        // one of them is user-defined
+    uint32_t first[257]; // those that begin with byte b: [first[b], first[b + 1])
+    bool always[256];    // one of them is user-defined
     sl_arena arena;
 } sl_special_tokens;
 

@@ -12,9 +12,9 @@
 struct sl_splitter {
     int n_step;
     sl_split_kind kind[SL_SPLIT_MAX_STEPS];
-    pcre2_code *code[SL_SPLIT_MAX_STEPS];  // owned
-    pcre2_general_context *general;        // owned
-    pcre2_match_context *limits;           // owned
+    pcre2_code *code[SL_SPLIT_MAX_STEPS]; // owned
+    pcre2_general_context *general;       // owned
+    pcre2_match_context *limits;          // owned
 };
 
 struct sl_split_run {
@@ -37,8 +37,7 @@ static sl_status compile(sl_splitter *splitter, const sl_split_step *step) {
     PCRE2_SIZE at;
     pcre2_compile_context *context = pcre2_compile_context_create(splitter->general);
     if (!context) return SL_FAIL(SL_NO_MEMORY, "no memory for a pre-tokenizer pattern");
-    pcre2_code *code = pcre2_compile((PCRE2_SPTR)step->pattern, PCRE2_ZERO_TERMINATED,
-                                     PCRE2_UTF, &error, &at, context);
+    pcre2_code *code = pcre2_compile((PCRE2_SPTR)step->pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &error, &at, context);
     pcre2_compile_context_free(context);
     if (!code) {
         PCRE2_UCHAR text[128] = "";
@@ -103,8 +102,8 @@ typedef struct run_context {
 // The next match of a step at or after `from`: [*start, *end), empty if there is none.
 static sl_status find(const run_context *run, int step, sl_span text, size_t from, size_t *start, size_t *end) {
     const sl_splitter *splitter = run->splitter;
-    int n = pcre2_match(splitter->code[step], (PCRE2_SPTR)text.data, text.n_bytes, from, PCRE2_NO_UTF_CHECK,
-                        run->match, splitter->limits);
+    int n = pcre2_match(splitter->code[step], (PCRE2_SPTR)text.data, text.n_bytes, from, PCRE2_NO_UTF_CHECK, run->match,
+                        splitter->limits);
     *start = *end = text.n_bytes;
     if (n == PCRE2_ERROR_NOMATCH) return SL_OK;
     if (n == PCRE2_ERROR_NOMEMORY || n == PCRE2_ERROR_HEAPLIMIT)

@@ -75,7 +75,8 @@ sl_status sl_tokenizer_decode(const sl_tokenizer *tokenizer, char *text, size_t 
     for (size_t i = 0; i < n_ids; i++) {
         if (ids[i] < 0 || ids[i] >= tokenizer->source.n_vocab) {
             *n_out = 0;
-            return SL_FAIL(SL_BAD_INPUT, "token %zu is %d; the vocabulary has %d", i, ids[i], tokenizer->source.n_vocab);
+            return SL_FAIL(SL_BAD_INPUT, "token %zu is %d; the vocabulary has %d", i, ids[i],
+                           tokenizer->source.n_vocab);
         }
         sl_span piece = sl_tokenizer_piece(tokenizer, ids[i], options);
         sl_token_type type = sl_token_type_of(tokenizer, ids[i]);

@@ -25,8 +25,8 @@ static void set_flags(sl_tokenizer *tokenizer, const sl_pretokenizer *pre) {
     const sl_vocab_source *source = &tokenizer->source;
     bool spm = source->kind == SL_TOKENIZER_SPM;
     tokenizer->flags = spm ? 0 : pre->flags;
-    tokenizer->add_bos = or_default(source->add_bos, spm || (tokenizer->flags & SL_PRE_BOS)) ||
-                         (tokenizer->flags & SL_PRE_FORCE_BOS);
+    tokenizer->add_bos =
+        or_default(source->add_bos, spm || (tokenizer->flags & SL_PRE_BOS)) || (tokenizer->flags & SL_PRE_FORCE_BOS);
     tokenizer->add_bos = tokenizer->add_bos && source->bos >= 0;
     tokenizer->add_eos = or_default(source->add_eos, false) && source->eos >= 0;
     tokenizer->add_space_prefix = spm && or_default(source->add_space_prefix, true);
@@ -59,7 +59,8 @@ sl_status sl_tokenizer_create(sl_tokenizer **out, const sl_vocab_source *source)
     if (source->n_vocab <= 0 || source->n_merge < 0) return SL_FAIL(SL_BAD_ARG, "a tokenizer needs a vocabulary");
     const sl_pretokenizer *pre = NULL;
     if (source->kind == SL_TOKENIZER_BPE && !(pre = sl_pretokenizer_find(source->pre)))
-        return SL_FAIL(SL_UNSUPPORTED, "pre-tokenizer \"%.*s\" is unknown; if it equals a known one, say so with --pre NAME",
+        return SL_FAIL(SL_UNSUPPORTED,
+                       "pre-tokenizer \"%.*s\" is unknown; if it equals a known one, say so with --pre NAME",
                        (int)SL_MIN(source->pre.n_bytes, (size_t)64), source->pre.data);
     sl_tokenizer *tokenizer;
     SL_TRY(sl_alloc(&tokenizer, 1, sizeof *tokenizer, "a tokenizer"));
@@ -88,7 +89,8 @@ sl_status sl_tokenizer_encode(const sl_tokenizer *tokenizer, int32_t *ids, size_
     bool add_bos = options && options->add_bos, parse_special = options && options->parse_special;
     *n_out = 0;
     if (text.n_bytes > MAX_TEXT_BYTES)
-        return SL_FAIL(SL_BAD_INPUT, "a text of %zu bytes is too long; at most %d are taken", text.n_bytes, MAX_TEXT_BYTES);
+        return SL_FAIL(SL_BAD_INPUT, "a text of %zu bytes is too long; at most %d are taken", text.n_bytes,
+                       MAX_TEXT_BYTES);
     if (add_bos && tokenizer->add_bos) sl_id_sink_put(&sink, tokenizer->source.bos);
     if (tokenizer->source.kind == SL_TOKENIZER_BPE) SL_TRY(sl_bpe_encode(tokenizer, &sink, text, parse_special));
     else SL_TRY(sl_spm_encode(tokenizer, &sink, text, parse_special));

@@ -3,9 +3,10 @@
 // Text <-> tokens. The vocabulary comes as spans (model/vocab.c fills them from a file), so this module is testable
 // without a file and must not know GGUF.
 //
-// Two algorithms: byte-pair encoding over bytes (model "gpt2", with a pre-tokenizer pattern chosen by name from a table)
-// and SentencePiece's score-driven merging (model "llama"). Both run in time linear in the text, up to a logarithm:
-// no text, of whatever content, is quadratic. No byte sequence fails: invalid UTF-8 is encoded byte for byte.
+// Two algorithms: byte-pair encoding over bytes (model "gpt2", with a pre-tokenizer pattern chosen by name from a
+// table) and SentencePiece's score-driven merging (model "llama"). Both run in time linear in the text, up to a
+// logarithm: no text, of whatever content, is quadratic. No byte sequence fails: invalid UTF-8 is encoded byte for
+// byte.
 #ifndef SL_TEXT_TOKENIZER_H
 #define SL_TEXT_TOKENIZER_H
 
@@ -16,7 +17,12 @@
 
 // Values of tokenizer.ggml.token_type
 typedef enum sl_token_type {
-    SL_TOKEN_NORMAL = 1, SL_TOKEN_UNKNOWN, SL_TOKEN_CONTROL, SL_TOKEN_USER_DEFINED, SL_TOKEN_UNUSED, SL_TOKEN_BYTE
+    SL_TOKEN_NORMAL = 1,
+    SL_TOKEN_UNKNOWN,
+    SL_TOKEN_CONTROL,
+    SL_TOKEN_USER_DEFINED,
+    SL_TOKEN_UNUSED,
+    SL_TOKEN_BYTE
 } sl_token_type;
 
 typedef enum sl_tokenizer_kind { SL_TOKENIZER_BPE, SL_TOKENIZER_SPM } sl_tokenizer_kind;
@@ -24,14 +30,14 @@ typedef enum sl_tokenizer_kind { SL_TOKENIZER_BPE, SL_TOKENIZER_SPM } sl_tokeniz
 // What a file says of its vocabulary. Spans are borrowed and must outlive the tokenizer.
 typedef struct sl_vocab_source {
     sl_tokenizer_kind kind;
-    sl_span pre;                   // tokenizer.ggml.pre; {NULL, 0} if absent
-    const sl_span *token;          // (n_vocab)
-    const float *score;            // (n_vocab) or NULL
-    const uint8_t *type;           // (n_vocab) sl_token_type, or NULL: all normal
+    sl_span pre;          // tokenizer.ggml.pre; {NULL, 0} if absent
+    const sl_span *token; // (n_vocab)
+    const float *score;   // (n_vocab) or NULL
+    const uint8_t *type;  // (n_vocab) sl_token_type, or NULL: all normal
     int32_t n_vocab;
-    const sl_span *merge;          // (n_merge) "left right"
+    const sl_span *merge; // (n_merge) "left right"
     int32_t n_merge;
-    int32_t bos, eos, unk;         // -1: none. Already range-checked
+    int32_t bos, eos, unk;                                    // -1: none. Already range-checked
     int8_t add_bos, add_eos, add_space_prefix, ignore_merges; // -1: not in the file; the kind's or `pre`'s default
 } sl_vocab_source;
 
@@ -62,7 +68,8 @@ typedef struct sl_decode_options {
 // add_space_prefix puts in front: see sl_tokenizer_decode.
 sl_span sl_tokenizer_piece(const sl_tokenizer *tokenizer, int32_t id, const sl_decode_options *options);
 
-// Whole sequence to text; like encode: *n_out is what there is, at most cap bytes are written. An id out of range fails.
+// Whole sequence to text; like encode: *n_out is what there is, at most cap bytes are written. An id out of range
+// fails.
 sl_status sl_tokenizer_decode(const sl_tokenizer *tokenizer, char *text, size_t cap, size_t *n_out, const int32_t *ids,
                               size_t n_ids, const sl_decode_options *options);
 
@@ -82,7 +89,8 @@ typedef struct sl_utf8_stream {
     uint8_t n_held;
 } sl_utf8_stream; // zero-initialised is empty
 
-// Appends `piece`; writes whole characters to out, which must hold 3 * (piece.n_bytes + 4) bytes. Returns the bytes written.
+// Appends `piece`; writes whole characters to out, which must hold 3 * (piece.n_bytes + 4) bytes. Returns the bytes
+// written.
 size_t sl_utf8_stream_push(sl_utf8_stream *stream, char *out, sl_span piece);
 size_t sl_utf8_stream_finish(sl_utf8_stream *stream, char *out); // what is held, as U+FFFD
 

@@ -23,15 +23,15 @@ struct sl_tokenizer {
     bool add_bos, add_eos, add_space_prefix, ignore_merges;
     sl_token_map map;
     sl_special_tokens special;
-    int32_t byte_id[256];   // the token that stands for a byte that nothing else covers, or -1
+    int32_t byte_id[256]; // the token that stands for a byte that nothing else covers, or -1
     // what each token prints: piece_data[piece_off[id] .. piece_off[id + 1])
-    uint32_t *piece_off;    // owned, (n_vocab + 1)
-    char *piece_data;       // owned
+    uint32_t *piece_off; // owned, (n_vocab + 1)
+    char *piece_data;    // owned
     // BPE
     sl_byte_alphabet alphabet;
-    sl_splitter *splitter;  // owned
-    sl_pair_slot *pair;     // owned
-    unsigned pair_shift;    // 64 - log2 of the slots
+    sl_splitter *splitter; // owned
+    sl_pair_slot *pair;    // owned
+    unsigned pair_shift;   // 64 - log2 of the slots
     // SPM: some token has this byte right before a U+2581; before any other byte text can be cut there
     bool glued[256];
 };

@@ -21,22 +21,21 @@ typedef struct life {
 } life;
 
 // A result must be NULL exactly if the function failed.
-#define MAKE(result, expr)                                                                         \
-    do {                                                                                           \
-        (result) = (void *)&(result);                                                              \
-        status = (expr);                                                                           \
-        if ((status == SLUICE_OK) != ((result) != NULL))                                           \
-            test_failed(__FILE__, __LINE__, "%s: status %d leaves %p", #expr, status,              \
-                        (void *)(result));                                                         \
-        if (status != SLUICE_OK) {                                                                 \
-            (result) = NULL;                                                                       \
-            return status;                                                                         \
-        }                                                                                          \
+#define MAKE(result, expr)                                                                               \
+    do {                                                                                                 \
+        (result) = (void *)&(result);                                                                    \
+        status = (expr);                                                                                 \
+        if ((status == SLUICE_OK) != ((result) != NULL))                                                 \
+            test_failed(__FILE__, __LINE__, "%s: status %d leaves %p", #expr, status, (void *)(result)); \
+        if (status != SLUICE_OK) {                                                                       \
+            (result) = NULL;                                                                             \
+            return status;                                                                               \
+        }                                                                                                \
     } while (0)
-#define DO(expr)                                                                                   \
-    do {                                                                                           \
-        status = (expr);                                                                           \
-        if (status != SLUICE_OK) return status;                                                    \
+#define DO(expr)                                \
+    do {                                        \
+        status = (expr);                        \
+        if (status != SLUICE_OK) return status; \
     } while (0)
 
 static sluice_status live(life *l, const char *path, const char *backend) {
@@ -53,14 +52,11 @@ static sluice_status live(life *l, const char *path, const char *backend) {
     MAKE(l->explanation, sluice_explain(l->model, &e, true, &l->explanation));
     MAKE(l->engine, sluice_engine_create(&l->engine, l->model, &e));
     MAKE(l->prompt,
-         sluice_render(l->model,
-                       "{% for m in messages %}<{{ m.role | upper }}>{{ m.content }}{% endfor %}",
-                       "{\"messages\": [{\"role\": \"user\", \"content\": \"hello there\"}]}", 0,
-                       &l->prompt));
+         sluice_render(l->model, "{% for m in messages %}<{{ m.role | upper }}>{{ m.content }}{% endfor %}",
+                       "{\"messages\": [{\"role\": \"user\", \"content\": \"hello there\"}]}", 0, &l->prompt));
     int32_t ids[64];
     size_t n;
-    DO(sluice_encode(l->model, ids, 64, &n, l->prompt, strlen(l->prompt),
-                     SLUICE_ADD_BOS | SLUICE_PARSE_SPECIAL));
+    DO(sluice_encode(l->model, ids, 64, &n, l->prompt, strlen(l->prompt), SLUICE_ADD_BOS | SLUICE_PARSE_SPECIAL));
     sluice_sampler_options s = sluice_sampler_options_default();
     s.repeat_penalty = 1.1f, s.typical_p = 0.9f;
     MAKE(l->sampler, sluice_sampler_create(&l->sampler, info.n_vocab, 64, &s));
@@ -104,25 +100,16 @@ static void fail_each(const char *name, const char *backend) {
             CHECK(n_without < 16);
             return;
         }
-        if (status == SLUICE_OK)
-            n_without++;
+        if (status == SLUICE_OK) n_without++;
         else if (status != SLUICE_NO_MEMORY || !strstr(sluice_last_error(), "memory"))
-            test_failed(__FILE__, __LINE__, "allocation %llu: status %d: %s", (unsigned long long)n,
-                        status, sluice_last_error());
+            test_failed(__FILE__, __LINE__, "allocation %llu: status %d: %s", (unsigned long long)n, status,
+                        sluice_last_error());
         REQUIRE(n < 100000);
     }
 }
 
-TEST(sentencepiece_on_cpu) {
-    fail_each("gemma3", "cpu");
-}
-TEST(sentencepiece_on_ref) {
-    fail_each("gemma2", "ref");
-}
-TEST(bpe_on_cpu) {
-    fail_each("qwen3", "cpu");
-}
+TEST(sentencepiece_on_cpu) { fail_each("gemma3", "cpu"); }
+TEST(sentencepiece_on_ref) { fail_each("gemma2", "ref"); }
+TEST(bpe_on_cpu) { fail_each("qwen3", "cpu"); }
 
-__attribute__((constructor)) static void set_timeout(void) {
-    test_set_timeout(300);
-}
+__attribute__((constructor)) static void set_timeout(void) { test_set_timeout(300); }

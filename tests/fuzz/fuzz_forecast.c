@@ -13,8 +13,7 @@ static void forecast(const sl_gguf *gguf, sl_type type, uint32_t n_ctx, const ch
     sl_arena arena = {0};
     sl_buf out = {0};
     sl_forecast f;
-    sl_forecast_options o = {
-        .n_ctx = n_ctx, .type_kv = type, .device = device, .gb_s = 40, .n_thread = 2};
+    sl_forecast_options o = {.n_ctx = n_ctx, .type_kv = type, .device = device, .gb_s = 40, .n_thread = 2};
     sl_error_clear();
     if (sl_forecast_make(&f, gguf, &o, &arena) == SL_OK) {
         sl_forecast_text(&f, &out);
@@ -29,8 +28,7 @@ static void forecast(const sl_gguf *gguf, sl_type type, uint32_t n_ctx, const ch
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     sl_gguf *gguf;
-    if (sl_gguf_parse(&gguf, data, n_bytes, &(sl_gguf_options){.allow_no_data = true}) != SL_OK)
-        return 0;
+    if (sl_gguf_parse(&gguf, data, n_bytes, &(sl_gguf_options){.allow_no_data = true}) != SL_OK) return 0;
     forecast(gguf, SL_TYPE_F16, 0, NULL);
     forecast(gguf, SL_TYPE_Q4_0, INT32_MAX, "rtx 4090");
     sl_gguf_close(gguf);

@@ -32,8 +32,7 @@ static const char conversation[] =
     "\"add_generation_prompt\": true, \"s\": \"a b,c\", \"n\": 7, \"l\": [3, 1, 2]}";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
-    sl_span input = sl_span_make((const char *)data, n_bytes), source = input,
-            talk = sl_span_of(conversation);
+    sl_span input = sl_span_make((const char *)data, n_bytes), source = input, talk = sl_span_of(conversation);
     if (n_bytes >= 2 && data[0] == 'c' && data[1] == '\n') {
         source = sl_span_of(walker);
         talk = sl_span_make(input.data + 2, n_bytes - 2);
@@ -42,10 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     if (sl_chat_template_create(&tmpl, source) != SL_OK) return 0;
     char *text;
     size_t n;
-    sl_chat_options options = {.bos = sl_span_of("<s>"),
-                               .now_unix = 1796040000,
-                               .max_steps = 200000,
-                               .max_bytes = 1 << 20};
+    sl_chat_options options = {
+        .bos = sl_span_of("<s>"), .now_unix = 1796040000, .max_steps = 200000, .max_bytes = 1 << 20};
     if (sl_chat_template_render(tmpl, &text, &n, talk, &options) == SL_OK) sl_free(text);
     sl_chat_template_destroy(tmpl);
     return 0;

@@ -54,7 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     int32_t *ids = malloc(cap * sizeof *ids);
     char *back = malloc(3 * text.n_bytes + 1), *want = malloc(text.n_bytes + 1);
     if (sl_tokenizer_encode(tokenizer, ids, cap, &n, text, &options) != SL_OK || n > cap) abort();
-    if (sl_tokenizer_decode(tokenizer, back, 3 * text.n_bytes, &n_text, ids, n, &(sl_decode_options){.special = true}) != SL_OK)
+    if (sl_tokenizer_decode(tokenizer, back, 3 * text.n_bytes, &n_text, ids, n,
+                            &(sl_decode_options){.special = true}) != SL_OK)
         abort();
     size_t n_want = pre ? text.n_bytes : sl_space_mark_unescape(want, text);
     bool exact = !pre || !(pre->flags & (SL_PRE_NFC | SL_PRE_CHARS));

@@ -26,10 +26,8 @@ static char *read_file(const char *path, size_t *n) { // owned; NULL if it isn't
 static const char *cache_dir(void) {
     static char path[2048];
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache)
-        snprintf(path, sizeof path, "%s/sluice/peer/models/templates", cache);
-    else
-        snprintf(path, sizeof path, "%s/.cache/sluice/peer/models/templates", home ? home : "");
+    if (cache) snprintf(path, sizeof path, "%s/sluice/peer/models/templates", cache);
+    else snprintf(path, sizeof path, "%s/.cache/sluice/peer/models/templates", home ? home : "");
     return path;
 }
 
@@ -41,16 +39,14 @@ static void show_difference(const char *conversation_path, const char *got, size
     char command[8192], want[1 << 16];
     snprintf(command, sizeof command, "python3 '%s' --show '%s' '%s' 2>/dev/null",
              test_source_path("tools/make_template_goldens.py"), template_path, conversation_path);
-    FILE *f =
-        popen(command, "r"); // only works where jinja2 is at hand; the failure stands without it
+    FILE *f = popen(command, "r"); // only works where jinja2 is at hand; the failure stands without it
     size_t n_want = f ? fread(want, 1, sizeof want, f) : 0, at = 0;
     if (f) pclose(f);
     while (at < n && at < n_want && got[at] == want[at]) at++;
     size_t from = at < 40 ? 0 : at - 40;
     if (n_want)
-        printf("      at byte %zu: got  ...%.*s\n                  want ...%.*s\n", at,
-               (int)SL_MIN(n - from, 120u), got + from, (int)SL_MIN(n_want - from, 120u),
-               want + from);
+        printf("      at byte %zu: got  ...%.*s\n                  want ...%.*s\n", at, (int)SL_MIN(n - from, 120u),
+               got + from, (int)SL_MIN(n_want - from, 120u), want + from);
 }
 
 static void check_pair(const char *conversation_path, sl_span conversation, const char *expected) {
@@ -60,15 +56,13 @@ static void check_pair(const char *conversation_path, sl_span conversation, cons
     size_t n = 0;
     if (sl_chat_template_create(&tmpl, sl_span_make(source, n_source)) == SL_OK) {
         if (sl_chat_template_render(tmpl, &text, &n, conversation, &noon) == SL_OK)
-            snprintf(got, sizeof got, "%zu %016llx", n,
-                     (unsigned long long)sl_span_hash(sl_span_make(text, n)));
+            snprintf(got, sizeof got, "%zu %016llx", n, (unsigned long long)sl_span_hash(sl_span_make(text, n)));
         sl_chat_template_destroy(tmpl);
     }
     bool same = strcmp(got, expected) == 0;
     if (!same) {
-        test_failed(__FILE__, __LINE__, "%s with %s: %s, not %s (%s)",
-                    strrchr(template_path, '/') + 1, strrchr(conversation_path, '/') + 1, got,
-                    expected, text ? "" : sl_error_text());
+        test_failed(__FILE__, __LINE__, "%s with %s: %s, not %s (%s)", strrchr(template_path, '/') + 1,
+                    strrchr(conversation_path, '/') + 1, got, expected, text ? "" : sl_error_text());
         if (text) show_difference(conversation_path, text, n);
     }
     sl_free(text);
@@ -93,18 +87,15 @@ static void check_line(const char *name, const char *expected) {
 }
 
 TEST(peer_templates_render_as_jinja2_does) {
-    char *table = read_file(test_source_path("tests/golden/templates/expected.txt"), NULL),
-         *rest = table, *line;
+    char *table = read_file(test_source_path("tests/golden/templates/expected.txt"), NULL), *rest = table, *line;
     size_t n_pairs = 0, n_templates = 0;
     REQUIRE(table != NULL);
     while ((line = strsep(&rest, "\n")) != NULL && *line) {
         char name[256], expected[256];
         REQUIRE(sscanf(line, "%255s %255[^\n]", name, expected) == 2);
         bool is_template = strcmp(name, "template") == 0;
-        if (is_template)
-            load_template(expected);
-        else
-            check_line(name, expected);
+        if (is_template) load_template(expected);
+        else check_line(name, expected);
         n_templates += is_template;
         n_pairs += !is_template;
     }

@@ -54,9 +54,7 @@ static void load_vectors(void) {
     REQUIRE(p == end);
 }
 
-static bool same(float a, float b) {
-    return sl_f32_bits(a) == sl_f32_bits(b) || (isnan(a) && isnan(b));
-}
+static bool same(float a, float b) { return sl_f32_bits(a) == sl_f32_bits(b) || (isnan(a) && isnan(b)); }
 
 TEST(decode_equals_the_reference_bit_for_bit) {
     load_vectors();
@@ -74,9 +72,8 @@ TEST(decode_equals_the_reference_bit_for_bit) {
             float want;
             memcpy(&want, v->floats + i * 4, 4);
             if (!same(out[i], want))
-                test_failed(__FILE__, __LINE__, "%s block %zu element %zu is %a, not %a",
-                            info->name, i / v->blk_len, i % v->blk_len, (double)out[i],
-                            (double)want);
+                test_failed(__FILE__, __LINE__, "%s block %zu element %zu is %a, not %a", info->name, i / v->blk_len,
+                            i % v->blk_len, (double)out[i], (double)want);
         }
     }
 }
@@ -95,13 +92,11 @@ TEST(decode_of_a_thousand_random_blocks_has_the_hash_of_the_reference) {
         static float out[N_HASHED * SL_BLK_K_LEN];
         size_t n_bytes = (size_t)N_HASHED * v->blk_bytes, n = (size_t)N_HASHED * v->blk_len;
         uint64_t state = v->id, hash = 14695981039346656037u;
-        for (size_t i = 0; i < n_bytes; i += 8)
-            memcpy(blocks + i, &(uint64_t){splitmix(&state)}, 8);
+        for (size_t i = 0; i < n_bytes; i += 8) memcpy(blocks + i, &(uint64_t){splitmix(&state)}, 8);
         sl_quant_decode((sl_type)v->id, out, blocks, n);
         for (size_t i = 0; i < n; i++)
             hash = (hash ^ (isnan(out[i]) ? 0x7fc00000 : sl_f32_bits(out[i]))) * 1099511628211u;
-        if (hash != v->hash)
-            test_failed(__FILE__, __LINE__, "%s differs", sl_type_name((sl_type)v->id));
+        if (hash != v->hash) test_failed(__FILE__, __LINE__, "%s differs", sl_type_name((sl_type)v->id));
     }
 }
 
@@ -117,9 +112,8 @@ TEST(encode_equals_the_reference_byte_for_byte) {
         sl_quant_find((sl_type)v->id)->encode(out, in, v->n_enc);
         for (size_t i = 0; i < n_bytes; i++)
             if (out[i] != v->enc_blocks[i])
-                test_failed(__FILE__, __LINE__, "%s block %zu byte %zu is %u, not %u",
-                            sl_type_name((sl_type)v->id), i / v->blk_bytes, i % v->blk_bytes,
-                            out[i], v->enc_blocks[i]);
+                test_failed(__FILE__, __LINE__, "%s block %zu byte %zu is %u, not %u", sl_type_name((sl_type)v->id),
+                            i / v->blk_bytes, i % v->blk_bytes, out[i], v->enc_blocks[i]);
         n_types++;
     }
     CHECK_INT(n_types, 3);

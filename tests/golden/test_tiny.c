@@ -2,9 +2,10 @@
 // sl_test: MODULES sluice LIBS jansson
 //
 // Tiny random models of every family and of every block type, whose logits were made by independent references
-// (tools/make_tiny_goldens.py). Two measures over the 40 to 48 positions: the largest error over the root mean square of
-// the logits, and the mean KL(reference || ours). With an f32 cache nothing but float32 rounding is
-// left on `ref`; `cpu` multiplies F32 weights in float32, and block types with 16-bit activations. The f16 cache rounds K and V to 11 bits.
+// (tools/make_tiny_goldens.py). Two measures over the 40 to 48 positions: the largest error over the root mean square
+// of the logits, and the mean KL(reference || ours). With an f32 cache nothing but float32 rounding is left on `ref`;
+// `cpu` multiplies F32 weights in float32, and block types with 16-bit activations. The f16 cache rounds K and V to
+// 11 bits.
 #include "harness.h"
 
 #include <jansson.h>

@@ -58,8 +58,9 @@ static void check_encode(const vocab_file *file, sl_span text, bool special, con
     size_t n = encode(file, &ids, text, special), i = 0;
     while (i < n && i < n_want && ids[i] == want[i]) i++;
     if (i != n || i != n_want)
-        test_failed(__FILE__, __LINE__, "\"%.*s\": id %zu of %zu is %d; wanted are %zu, there %d", (int)SL_MIN(text.n_bytes, 60),
-                    text.data, i, n, i < n ? ids[i] : -1, n_want, i < n_want ? want[i] : -1);
+        test_failed(__FILE__, __LINE__, "\"%.*s\": id %zu of %zu is %d; wanted are %zu, there %d",
+                    (int)SL_MIN(text.n_bytes, 60), text.data, i, n, i < n ? ids[i] : -1, n_want,
+                    i < n_want ? want[i] : -1);
     free(ids);
 }
 
@@ -129,8 +130,8 @@ static int check_vectors(const char *model, const char *recorded_as) {
     return n_line;
 }
 
-#define SMOLLM2 "SmolLM2-135M-Instruct.Q4_1"
-#define GEMMA3 "gemma-3-270m-q4_k_m"
+#define SMOLLM2    "SmolLM2-135M-Instruct.Q4_1"
+#define GEMMA3     "gemma-3-270m-q4_k_m"
 #define QWEN_SMALL "qwen2.5-coder-0.5b-instruct-q4_k_m"
 #define QWEN_LARGE "qwen2.5-coder-1.5b-instruct-q4_k_m"
 
@@ -282,12 +283,14 @@ TEST(round_trip_baichuan) { check_round_trips("baichuan"); }
 TEST(round_trip_gpt_neox) { check_round_trips("gpt-neox"); }
 
 TEST(other_kinds_are_refused_by_name) {
-    static const char *const names[][2] = {{"ggml-vocab-bert-bge.gguf", "bert"}, {"ggml-vocab-nomic-bert-moe.gguf", "t5"}};
+    static const char *const names[][2] = {{"ggml-vocab-bert-bge.gguf", "bert"},
+                                           {"ggml-vocab-nomic-bert-moe.gguf", "t5"}};
     for (int i = 0; i < 2; i++) {
         sl_gguf *gguf;
         sl_vocab vocab;
         sl_arena arena = {0};
-        REQUIRE_OK(sl_gguf_open(&gguf, peer_path(names[i][0]), &(sl_gguf_options){.allow_no_data = true}), sl_error_text());
+        REQUIRE_OK(sl_gguf_open(&gguf, peer_path(names[i][0]), &(sl_gguf_options){.allow_no_data = true}),
+                   sl_error_text());
         CHECK_INT(sl_vocab_read(&vocab, gguf, (sl_span){0}, &arena), SL_UNSUPPORTED);
         CHECK(strstr(sl_error_text(), names[i][1]));
         sl_arena_deinit(&arena);

@@ -21,10 +21,8 @@ static sl_cpu_kernels levels[MAX_LEVELS];
 static int n_level;
 
 static void find_levels(void) {
-    for (n_level = 0; n_level < MAX_LEVELS && (names[n_level] = sl_cpu_level_name(n_level)) != NULL;
-         n_level++)
-        if (sl_cpu_kernels_select(&levels[n_level], sl_cpu_features(), names[n_level]) != SL_OK)
-            break;
+    for (n_level = 0; n_level < MAX_LEVELS && (names[n_level] = sl_cpu_level_name(n_level)) != NULL; n_level++)
+        if (sl_cpu_kernels_select(&levels[n_level], sl_cpu_features(), names[n_level]) != SL_OK) break;
 }
 
 typedef struct shape {
@@ -65,20 +63,17 @@ static void fill_pools(scene *c) {
         int32_t j = (int32_t)test_below((uint32_t)i + 1), *t = c->blk_table + MAX_BLK, x = t[i];
         t[i] = t[j], t[j] = x;
     }
-    for (int32_t i = 0; i < MAX_BLK; i++)
-        c->blk_table[i] = -1; // the kernel must not look at the other slot
-    int32_t first_seen = s->window && c->n_pos - c->n_row + 1 > (int32_t)s->window
-                             ? c->n_pos - c->n_row + 1 - (int32_t)s->window
-                             : 0;
+    for (int32_t i = 0; i < MAX_BLK; i++) c->blk_table[i] = -1; // the kernel must not look at the other slot
+    int32_t first_seen =
+        s->window && c->n_pos - c->n_row + 1 > (int32_t)s->window ? c->n_pos - c->n_row + 1 - (int32_t)s->window : 0;
     for (int32_t i = 0; i < c->n_pos; i++) {
         if (i < first_seen) continue; // stays NaN
         int32_t blk = c->blk_table[MAX_BLK + i / SL_KV_BLK_LEN];
         uint32_t at = (uint32_t)(i % SL_KV_BLK_LEN);
-        levels[n_level - 1].kv_write[c->type](c->k_pool + (uint64_t)blk * c->a.k_blk_bytes,
-                                              c->k + (size_t)i * k_dim, s->n_head_kv, s->head_dim,
-                                              at, 0);
-        levels[0].kv_write[c->type](c->v_pool + (uint64_t)blk * c->a.v_blk_bytes,
-                                    c->v + (size_t)i * v_dim, s->n_head_kv, s->v_dim, at, 1);
+        levels[n_level - 1].kv_write[c->type](c->k_pool + (uint64_t)blk * c->a.k_blk_bytes, c->k + (size_t)i * k_dim,
+                                              s->n_head_kv, s->head_dim, at, 0);
+        levels[0].kv_write[c->type](c->v_pool + (uint64_t)blk * c->a.v_blk_bytes, c->v + (size_t)i * v_dim,
+                                    s->n_head_kv, s->v_dim, at, 1);
     }
 }
 
@@ -118,8 +113,7 @@ static void reference(double *out, const scene *c, int32_t row, uint32_t head) {
     static double weight[MAX_POS];
     const shape *s = &c->s;
     uint32_t head_kv = head / (s->n_head / s->n_head_kv);
-    int32_t last = c->pos[row],
-            first = s->window && last + 1 > (int32_t)s->window ? last + 1 - (int32_t)s->window : 0;
+    int32_t last = c->pos[row], first = s->window && last + 1 > (int32_t)s->window ? last + 1 - (int32_t)s->window : 0;
     const float *q = c->q + ((size_t)row * s->n_head + head) * s->head_dim;
     double max = -INFINITY, sum = 0;
     for (int32_t p = first; p <= last; p++) {
@@ -150,16 +144,14 @@ static float *run(const sl_cpu_kernels *k, const scene *c, int32_t n_row, uint32
         for (uint32_t head_kv = 0; head_kv < a.n_head_kv; head_kv++)
             for (uint32_t h = 0; h < group; h += n_head) {
                 int32_t row_end = row + n_row < c->n_row ? row + n_row : c->n_row;
-                uint32_t end = h + n_head < group ? h + n_head : group,
-                         n_query = (uint32_t)(row_end - row) * (end - h);
-                size_t n_bytes =
-                    (k->attend_scratch_bytes(n_query, a.v_dim) + 63) / 64 * 64; // keeps it aligned
+                uint32_t end = h + n_head < group ? h + n_head : group, n_query = (uint32_t)(row_end - row) * (end - h);
+                size_t n_bytes = (k->attend_scratch_bytes(n_query, a.v_dim) + 63) / 64 * 64; // keeps it aligned
                 static uint8_t *scratch;
                 static size_t scratch_bytes;
                 if (n_bytes != scratch_bytes) scratch = test_guarded(scratch_bytes = n_bytes);
                 memset(scratch, 0xff, n_bytes);
-                k->attend[c->type](&a, (uint32_t)row, (uint32_t)row_end, head_kv * group + h,
-                                   head_kv * group + end, scratch);
+                k->attend[c->type](&a, (uint32_t)row, (uint32_t)row_end, head_kv * group + h, head_kv * group + end,
+                                   scratch);
             }
     return a.out;
 }
@@ -176,8 +168,7 @@ static void check_values(const scene *c, const float *out, const char *level) {
             for (uint32_t d = 0; d < c->s.v_dim; d++) {
                 float got = out[((size_t)row * c->s.n_head + head) * c->s.v_dim + d];
                 if (!(fabs((double)got - want[d]) <= BOUND))
-                    test_failed(__FILE__, __LINE__,
-                                "%s %s: position %d head %u dim %u is %.8g, not %.8g", level,
+                    test_failed(__FILE__, __LINE__, "%s %s: position %d head %u dim %u is %.8g, not %.8g", level,
                                 sl_type_name(c->type), c->pos[row], head, d, (double)got, want[d]);
             }
         }
@@ -187,29 +178,22 @@ static void check(shape s, int32_t n_pos, int32_t n_row) {
     find_levels();
     for (int t = 0; t < 2; t++) {
         scene *c = make_scene(&s, t ? SL_TYPE_F16 : SL_TYPE_F32, n_pos, n_row);
-        uint32_t group = s.n_head / s.n_head_kv,
-                 most = group < SL_CPU_TILE_QUERIES ? group : SL_CPU_TILE_QUERIES;
+        uint32_t group = s.n_head / s.n_head_kv, most = group < SL_CPU_TILE_QUERIES ? group : SL_CPU_TILE_QUERIES;
         size_t n_bytes = (size_t)n_row * c->a.out_stride;
         float *base = run(&levels[0], c, 1, 1);
         check_values(c, base, names[0]);
         for (int l = 0; l < n_level; l++) {
-            if (l > 0 && levels[l].attend[c->type] == levels[l - 1].attend[c->type])
-                continue; // the lower level's
+            if (l > 0 && levels[l].attend[c->type] == levels[l - 1].attend[c->type]) continue; // the lower level's
             const struct {
                 int32_t n_row;
                 uint32_t n_head;
-            } tiles[] = {{1, 1},
-                         {1, most},
-                         {2, most / 2 ? most / 2 : 1},
-                         {SL_CPU_TILE_QUERIES / (int32_t)most, most},
-                         {5, 1},
-                         {32, 1}};
+            } tiles[] = {{1, 1}, {1, most}, {2, most / 2 ? most / 2 : 1}, {SL_CPU_TILE_QUERIES / (int32_t)most, most},
+                         {5, 1}, {32, 1}};
             for (size_t i = 0; i < SL_COUNT(tiles); i++) {
                 if ((uint32_t)tiles[i].n_row * tiles[i].n_head > SL_CPU_TILE_QUERIES) continue;
                 float *out = run(&levels[l], c, tiles[i].n_row, tiles[i].n_head);
                 if (memcmp(out, base, n_bytes) != 0)
-                    test_failed(__FILE__, __LINE__,
-                                "%s %s: other bits in tiles of %d rows, %u heads", names[l],
+                    test_failed(__FILE__, __LINE__, "%s %s: other bits in tiles of %d rows, %u heads", names[l],
                                 sl_type_name(c->type), tiles[i].n_row, tiles[i].n_head);
             }
         }
@@ -264,16 +248,15 @@ TEST(bad_values_reach_only_those_who_see_them) {
         float *v = random_floats(16, SL_TYPE_F16);
         v[3] = INFINITY, v[4] = NAN;
         int32_t blk = c->blk_table[MAX_BLK + 280 / SL_KV_BLK_LEN];
-        levels[0].kv_write[SL_TYPE_F16](c->v_pool + (uint64_t)blk * c->a.v_blk_bytes, v, 1, 16,
-                                        280 % SL_KV_BLK_LEN, 1);
+        levels[0].kv_write[SL_TYPE_F16](c->v_pool + (uint64_t)blk * c->a.v_blk_bytes, v, 1, 16, 280 % SL_KV_BLK_LEN, 1);
         float *out = run(&levels[l], c, 16, 2);
         for (int32_t row = 0; row < 16; row++)
             for (int d = 0; d < 16; d++) {
                 float x = out[row * 32 + d];
                 bool bad = c->pos[row] >= 280 && (d == 3 || d == 4);
                 if (bad == (bool)isfinite(x))
-                    test_failed(__FILE__, __LINE__, "%s: position %d dim %d is %g", names[l],
-                                c->pos[row], d, (double)x);
+                    test_failed(__FILE__, __LINE__, "%s: position %d dim %d is %g", names[l], c->pos[row], d,
+                                (double)x);
             }
         free(v);
         free_scene(c);
@@ -287,17 +270,16 @@ TEST(halves_are_stored_as_defined) {
         for (uint32_t first = 0; first < 1u << 20; first += 48) {
             float in[48];
             for (uint32_t i = 0; i < 48; i++) {
-                uint32_t bits = first + i < 1u << 16
-                                    ? sl_f32_bits(sl_f16_to_f32((uint16_t)(first + i)))
-                                    : (uint32_t)test_random();
+                uint32_t bits =
+                    first + i < 1u << 16 ? sl_f32_bits(sl_f16_to_f32((uint16_t)(first + i))) : (uint32_t)test_random();
                 in[i] = sl_f32_from_bits(bits);
             }
             levels[l].kv_write[SL_TYPE_F16]((uint8_t *)blk, in, 1, 48, 7, 1);
             for (uint32_t i = 0; i < 48; i++) {
                 uint16_t got = blk[7 * 48 + i], want = sl_f16_from_f32(in[i]);
                 if (isnan(in[i]) ? !isnan(sl_f16_to_f32(got)) : got != want)
-                    test_failed(__FILE__, __LINE__, "%s: %g is stored as %04x, not %04x", names[l],
-                                (double)in[i], got, want);
+                    test_failed(__FILE__, __LINE__, "%s: %g is stored as %04x, not %04x", names[l], (double)in[i], got,
+                                want);
             }
         }
     }
@@ -306,20 +288,17 @@ TEST(halves_are_stored_as_defined) {
 TEST(times) {
     if (!test_bench()) return;
     find_levels();
-    static const struct {
-        int32_t n_pos, n_row;
-    } runs[] = {{256, 1}, {2000, 1}, {2000, 8}, {2000, 512}};
+    static const struct { int32_t n_pos, n_row; } runs[] = {{256, 1}, {2000, 1}, {2000, 8}, {2000, 512}};
     for (int l = 0; l < n_level; l++)
         for (size_t i = 0; i < SL_COUNT(runs); i++) {
-            scene *c = make_scene(&(shape){14, 2, 64, 64, 0, 0}, SL_TYPE_F16, runs[i].n_pos,
-                                  runs[i].n_row);
+            scene *c = make_scene(&(shape){14, 2, 64, 64, 0, 0}, SL_TYPE_F16, runs[i].n_pos, runs[i].n_row);
             int n = runs[i].n_row > 8 ? 2 : 20;
             uint64_t start = sl_clock_ns();
             for (int j = 0; j < n; j++) run(&levels[l], c, runs[i].n_row == 1 ? 1 : 4, 7);
             double ns = (double)(sl_clock_ns() - start) / n;
             double n_mac = 14.0 * 128 * runs[i].n_row * (runs[i].n_pos - runs[i].n_row / 2.0);
-            printf("    %s: %d rows at %d positions: %.1f us, %.1f GMAC/s\n", names[l],
-                   runs[i].n_row, runs[i].n_pos, ns * 1e-3, n_mac / ns);
+            printf("    %s: %d rows at %d positions: %.1f us, %.1f GMAC/s\n", names[l], runs[i].n_row, runs[i].n_pos,
+                   ns * 1e-3, n_mac / ns);
             free_scene(c);
         }
 }

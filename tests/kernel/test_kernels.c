@@ -18,10 +18,8 @@ static sl_cpu_kernels levels[MAX_LEVELS];
 static int n_level;
 
 static void find_levels(void) {
-    for (n_level = 0; n_level < MAX_LEVELS && (names[n_level] = sl_cpu_level_name(n_level)) != NULL;
-         n_level++)
-        if (sl_cpu_kernels_select(&levels[n_level], sl_cpu_features(), names[n_level]) != SL_OK)
-            break;
+    for (n_level = 0; n_level < MAX_LEVELS && (names[n_level] = sl_cpu_level_name(n_level)) != NULL; n_level++)
+        if (sl_cpu_kernels_select(&levels[n_level], sl_cpu_features(), names[n_level]) != SL_OK) break;
     CHECK(n_level >= 1);
 }
 
@@ -43,13 +41,12 @@ static void fill_with(float *x, uint32_t n, fill f) {
 }
 
 // Relative to the value; equal infinities and two NaN are fine.
-static void check_value(float got, double want, double relative, double absolute, const char *what,
-                        const char *level, float x) {
+static void check_value(float got, double want, double relative, double absolute, const char *what, const char *level,
+                        float x) {
     if (isnan(want) ? isnan(got) : (double)got == (double)(float)want) return;
     if (fabs((double)got - want) <= relative * fabs(want) + absolute) return;
     if (isinf(got) && fabs(want) > 3.4028e38) return;
-    test_failed(__FILE__, __LINE__, "%s %s(%.9g) is %.9g, not %.9g", level, what, (double)x,
-                (double)got, want);
+    test_failed(__FILE__, __LINE__, "%s %s(%.9g) is %.9g, not %.9g", level, what, (double)x, (double)got, want);
 }
 
 // NaN payloads are not promised.
@@ -62,11 +59,9 @@ static bool same_bits(const float *a, const float *b, uint32_t n) {
 // The first level's first result is kept; all others have to be the same.
 static void check_bits(const float *out, uint32_t n, int level, bool keep, const char *what) {
     static float base[4096];
-    if (level == 0 && keep)
-        memcpy(base, out, n * sizeof *out);
+    if (level == 0 && keep) memcpy(base, out, n * sizeof *out);
     else if (!same_bits(base, out, n))
-        test_failed(__FILE__, __LINE__, "%s: %s gives other bits, length %u", what, names[level],
-                    n);
+        test_failed(__FILE__, __LINE__, "%s: %s gives other bits, length %u", what, names[level], n);
 }
 
 // ---- norm ---------------------------------------------------------------------------------------
@@ -87,9 +82,8 @@ TEST(norm) {
                 // the scale is a float: below 1e-38 it loses digits, and with it the result; three
                 // roundings otherwise
                 for (uint32_t j = 0; j < n && f != BITS; j++)
-                    check_value(out[j], (double)x[j] * scale * (double)w[j],
-                                f == LARGE ? 1e-6 : 3e-7, f == LARGE ? 1e-6 : 3e-45, "norm",
-                                names[l], x[j]);
+                    check_value(out[j], (double)x[j] * scale * (double)w[j], f == LARGE ? 1e-6 : 3e-7,
+                                f == LARGE ? 1e-6 : 3e-45, "norm", names[l], x[j]);
                 memcpy(out, x, n * sizeof *out); // in place
                 levels[l].norm(out, out, w, n, n, 1e-6f);
                 check_bits(out, n, l, false, "norm in place");
@@ -107,8 +101,7 @@ TEST(norm_of_groups_is_norm_of_each) {
         for (int g = 0; g < 5; g++) {
             levels[l].norm(one, x + 48 * g, w, 48, 48, 1e-5f);
             CHECK(same_bits(out + 48 * g, one, 48));
-            for (int j = 0; j < 48; j++)
-                CHECK(g == 1 || (g == 2 && j == 4) ? isnan(one[j]) : isfinite(one[j]));
+            for (int j = 0; j < 48; j++) CHECK(g == 1 || (g == 2 && j == 4) ? isnan(one[j]) : isfinite(one[j]));
         }
     }
 }
@@ -116,9 +109,7 @@ TEST(norm_of_groups_is_norm_of_each) {
 // ---- gate ---------------------------------------------------------------------------------------
 
 static double silu(double x) { return x / (1 + exp(-x)); }
-static double gelu(double x) {
-    return x / (1 + exp(-2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x)));
-}
+static double gelu(double x) { return x / (1 + exp(-2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x))); }
 
 // Every exponent and both signs, eight mantissas each, against double.
 static void check_gate(uint8_t act, double (*want)(double), const char *what) {
@@ -127,8 +118,7 @@ static void check_gate(uint8_t act, double (*want)(double), const char *what) {
     static float x[N], one[N], out[N];
     for (int part = 0; part < 8; part++) {
         for (int i = 0; i < N; i++)
-            one[i] = 1, x[i] = sl_f32_from_bits((uint32_t)(i * 8 + part) << 17 |
-                                                (uint32_t)(test_random() & 0x1ffff));
+            one[i] = 1, x[i] = sl_f32_from_bits((uint32_t)(i * 8 + part) << 17 | (uint32_t)(test_random() & 0x1ffff));
         for (int l = 0; l < n_level; l++) {
             levels[l].glu(out, x, one, N, act);
             check_bits(out, N, l, true, what);
@@ -136,12 +126,9 @@ static void check_gate(uint8_t act, double (*want)(double), const char *what) {
                 if (isinf(x[i])) continue; // -inf * 0 is NaN, here as in ref; see below
                 // GELU rounds u = x + ..., and e^-2u grows that error by |2u|; only the far tail is
                 // touched
-                double grow =
-                    act == SL_ACT_SILU
-                        ? 0
-                        : fmin(fabs(2 * 0.8 * ((double)x[i] + 0.0447 * pow((double)x[i], 3))),
-                               200) *
-                              2e-7;
+                double grow = act == SL_ACT_SILU
+                                  ? 0
+                                  : fmin(fabs(2 * 0.8 * ((double)x[i] + 0.0447 * pow((double)x[i], 3))), 200) * 2e-7;
                 check_value(out[i], want((double)x[i]), 4e-7 + grow, 3e-37, what, names[l], x[i]);
             }
         }
@@ -168,15 +155,13 @@ TEST(rows_of_any_length_and_place) {
             for (int l = 0; l < n_level; l++) {
                 levels[l].glu(out, x, y, n, SL_ACT_SILU), check_bits(out, n, l, true, "glu");
                 memcpy(out, x, n * sizeof *x);
-                levels[l].glu(out, out, y, n, SL_ACT_SILU),
-                    check_bits(out, n, l, false, "glu in place");
+                levels[l].glu(out, out, y, n, SL_ACT_SILU), check_bits(out, n, l, false, "glu in place");
             }
             for (int l = 0; l < n_level; l++) {
                 levels[l].add(out, x, y, n), check_bits(out, n, l, true, "add");
                 for (uint32_t j = 0; j < n; j++) CHECK(out[j] == x[j] + y[j] || isnan(x[j]));
             }
-            for (int l = 0; l < n_level; l++)
-                levels[l].softcap(out, x, n, 30), check_bits(out, n, l, true, "softcap");
+            for (int l = 0; l < n_level; l++) levels[l].softcap(out, x, n, 30), check_bits(out, n, l, true, "softcap");
         }
     }
 }
@@ -187,14 +172,12 @@ TEST(softcap_keeps_its_digits) {
     static float x[N], out[N];
     for (int part = 0; part < 8; part++) {
         for (int i = 0; i < N; i++)
-            x[i] = sl_f32_from_bits((uint32_t)(i * 8 + part) << 17 |
-                                    (uint32_t)(test_random() & 0x1ffff));
+            x[i] = sl_f32_from_bits((uint32_t)(i * 8 + part) << 17 | (uint32_t)(test_random() & 0x1ffff));
         for (int l = 0; l < n_level; l++) {
             levels[l].softcap(out, x, N, 30);
             check_bits(out, N, l, true, "softcap");
             for (int i = 0; i < N; i++)
-                check_value(out[i], 30 * tanh((double)x[i] / 30), 5e-7, 1e-43, "softcap", names[l],
-                            x[i]);
+                check_value(out[i], 30 * tanh((double)x[i] / 30), 5e-7, 1e-43, "softcap", names[l], x[i]);
         }
     }
     float edge[4] = {INFINITY, -INFINITY, NAN, 0}, got[4];
@@ -208,9 +191,9 @@ TEST(softcap_keeps_its_digits) {
 
 TEST(rope) {
     find_levels();
-    static const sl_attr_rope shapes[] = {
-        {1, 2, 2, 0},   {1, 2, 2, 1},   {3, 64, 64, 0}, {3, 64, 64, 1},   {2, 80, 32, 0},
-        {2, 80, 32, 1}, {5, 34, 34, 0}, {5, 34, 34, 1}, {2, 128, 128, 0}, {2, 7, 6, 0}};
+    static const sl_attr_rope shapes[] = {{1, 2, 2, 0},     {1, 2, 2, 1},   {3, 64, 64, 0}, {3, 64, 64, 1},
+                                          {2, 80, 32, 0},   {2, 80, 32, 1}, {5, 34, 34, 0}, {5, 34, 34, 1},
+                                          {2, 128, 128, 0}, {2, 7, 6, 0}};
     for (size_t i = 0; i < SL_COUNT(shapes); i++)
         for (int f = 0; f < N_FILL; f++) {
             const sl_attr_rope *a = &shapes[i];
@@ -226,10 +209,9 @@ TEST(rope) {
                     uint32_t at = p / half * a->head_dim + (a->interleaved ? 2 : 1) * (p % half),
                              other = at + (a->interleaved ? 1 : half);
                     double c = (double)table[2 * (p % half)], s = (double)table[2 * (p % half) + 1];
-                    check_value(out[at], (double)x[at] * c - (double)x[other] * s, 0, 1e-6, "rope",
-                                names[l], x[at]);
-                    check_value(out[other], (double)x[at] * s + (double)x[other] * c, 0, 1e-6,
-                                "rope", names[l], x[other]);
+                    check_value(out[at], (double)x[at] * c - (double)x[other] * s, 0, 1e-6, "rope", names[l], x[at]);
+                    check_value(out[other], (double)x[at] * s + (double)x[other] * c, 0, 1e-6, "rope", names[l],
+                                x[other]);
                 }
                 for (uint32_t h = 0; h < a->n_head; h++)
                     for (uint32_t d = a->n_rot; d < a->head_dim; d++)
@@ -247,8 +229,8 @@ TEST(every_level_has_every_kernel) {
     for (int l = 0; l < n_level; l++) {
         const sl_cpu_kernels *k = &levels[l];
         CHECK_TEXT(k->level, names[l]);
-        CHECK(k->quant && k->norm && k->glu && k->add && k->softcap && k->rope &&
-              k->matmul_scratch_bytes && k->attend_scratch_bytes);
+        CHECK(k->quant && k->norm && k->glu && k->add && k->softcap && k->rope && k->matmul_scratch_bytes &&
+              k->attend_scratch_bytes);
         for (uint32_t type = 0; type < SL_TYPE_ID_COUNT; type++) {
             const sl_type_info *info = sl_type_find(type);
             CHECK_INT(k->matmul[type] != NULL, info && info->computable);
@@ -295,12 +277,11 @@ TEST(the_level_is_the_expected_one) {
     if (want) CHECK_TEXT(k.level, want);
 }
 
-#define BENCH(what, call)                                                                          \
-    do {                                                                                           \
-        uint64_t start_ = sl_clock_ns();                                                           \
-        for (int i_ = 0; i_ < 2000; i_++) call;                                                    \
-        printf("    %-8s %-10s %8.0f ns\n", names[l], what,                                        \
-               (double)(sl_clock_ns() - start_) / 2000);                                           \
+#define BENCH(what, call)                                                                             \
+    do {                                                                                              \
+        uint64_t start_ = sl_clock_ns();                                                              \
+        for (int i_ = 0; i_ < 2000; i_++) call;                                                       \
+        printf("    %-8s %-10s %8.0f ns\n", names[l], what, (double)(sl_clock_ns() - start_) / 2000); \
     } while (0)
 
 TEST(times) {

@@ -2,8 +2,8 @@
 // sl_test: MODULES backend quant os
 //
 // The matrix products and the activation quantiser of every level that this processor has, against double precision and
-// against each other: all levels, widths and ranges must agree to the bit. Weights, activations, results and scratch lie
-// against inaccessible pages. With --bench: GB/s of weights and GMAC/s of one thread.
+// against each other: all levels, widths and ranges must agree to the bit. Weights, activations, results and scratch
+// lie against inaccessible pages. With --bench: GB/s of weights and GMAC/s of one thread.
 #include <time.h>
 
 #include "harness.h"
@@ -17,8 +17,8 @@
 enum { MAX_OUT = 33, MAX_ROWS = 64, MAX_LEVELS = 8 };
 
 static const sl_type types[] = {
-    SL_TYPE_Q4_0, SL_TYPE_Q4_1, SL_TYPE_Q5_0, SL_TYPE_Q5_1,   SL_TYPE_Q8_0,   SL_TYPE_Q2_K,  SL_TYPE_Q3_K, SL_TYPE_Q4_K,
-    SL_TYPE_Q5_K, SL_TYPE_Q6_K, SL_TYPE_IQ4_NL, SL_TYPE_IQ4_XS, SL_TYPE_MXFP4, SL_TYPE_F32, SL_TYPE_F16, SL_TYPE_BF16,
+    SL_TYPE_Q4_0, SL_TYPE_Q4_1, SL_TYPE_Q5_0,   SL_TYPE_Q5_1,   SL_TYPE_Q8_0,  SL_TYPE_Q2_K, SL_TYPE_Q3_K, SL_TYPE_Q4_K,
+    SL_TYPE_Q5_K, SL_TYPE_Q6_K, SL_TYPE_IQ4_NL, SL_TYPE_IQ4_XS, SL_TYPE_MXFP4, SL_TYPE_F32,  SL_TYPE_F16,  SL_TYPE_BF16,
 };
 
 static int levels(sl_cpu_kernels *k) {
@@ -30,7 +30,8 @@ static int levels(sl_cpu_kernels *k) {
 
 static bool is_float(sl_type type) { return sl_type_find(type)->blk_len == 1; }
 static bool has_minima(sl_type type) {
-    return type == SL_TYPE_Q4_1 || type == SL_TYPE_Q5_1 || type == SL_TYPE_Q2_K || type == SL_TYPE_Q4_K || type == SL_TYPE_Q5_K;
+    return type == SL_TYPE_Q4_1 || type == SL_TYPE_Q5_1 || type == SL_TYPE_Q2_K || type == SL_TYPE_Q4_K ||
+           type == SL_TYPE_Q5_K;
 }
 
 // ---- weights -----------------------------------------------------------------------------------------------
@@ -41,7 +42,10 @@ static void put16(uint8_t *p, uint16_t h) { memcpy(p, &h, 2); }
 static void set_scales(sl_type type, uint8_t *blk, float d, float m) {
     uint16_t hd = sl_f16_from_f32(d), hm = sl_f16_from_f32(m);
     switch (type) {
-    case SL_TYPE_Q4_1: case SL_TYPE_Q5_1: case SL_TYPE_Q4_K: case SL_TYPE_Q5_K: put16(blk, hd), put16(blk + 2, hm); break;
+    case SL_TYPE_Q4_1:
+    case SL_TYPE_Q5_1:
+    case SL_TYPE_Q4_K:
+    case SL_TYPE_Q5_K: put16(blk, hd), put16(blk + 2, hm); break;
     case SL_TYPE_Q2_K: put16(blk + 80, hd), put16(blk + 82, hm); break;
     case SL_TYPE_Q3_K: put16(blk + 108, hd); break;
     case SL_TYPE_Q6_K: put16(blk + 208, hd); break;
@@ -79,9 +83,9 @@ static void extreme_weights(sl_type type, uint8_t *out, size_t n_elem) {
 typedef struct problem {
     sl_type type;
     uint32_t n_col, n_out, n_row;
-    uint8_t *weight, *act;       // guarded
+    uint8_t *weight, *act; // guarded
     uint64_t w_row_bytes, act_stride;
-    double *want, *scale;        // (n_row, n_out) result, and what its error is relative to
+    double *want, *scale; // (n_row, n_out) result, and what its error is relative to
 } problem;
 
 static void fill_act(float *x, uint32_t n, uint32_t row) {
@@ -130,7 +134,8 @@ static void reference(problem *p) {
     free(w), free(a);
 }
 
-static problem make(const sl_cpu_kernels *k, sl_type type, uint32_t n_col, uint32_t n_out, uint32_t n_row, bool extreme) {
+static problem make(const sl_cpu_kernels *k, sl_type type, uint32_t n_col, uint32_t n_out, uint32_t n_row,
+                    bool extreme) {
     problem p = {.type = type, .n_col = n_col, .n_out = n_out, .n_row = n_row};
     p.w_row_bytes = sl_type_row_bytes(sl_type_find(type), n_col);
     p.weight = test_guarded(n_out * p.w_row_bytes);
@@ -150,11 +155,19 @@ static problem make(const sl_cpu_kernels *k, sl_type type, uint32_t n_col, uint3
 }
 
 // Runs the first n_row rows and n_out outputs; the result is dense, (n_row, n_out), guarded.
-static float *product(const sl_cpu_kernels *k, const problem *p, const uint8_t *weight, uint32_t n_row, uint32_t n_out) {
+static float *product(const sl_cpu_kernels *k, const problem *p, const uint8_t *weight, uint32_t n_row,
+                      uint32_t n_out) {
     float *out = test_guarded((size_t)n_row * n_out * sizeof *out);
     void *scratch = test_guarded(k->matmul_scratch_bytes(p->type, p->n_col, n_row) + 64);
-    sl_cpu_matmul m = {.weight = weight, .w_row_bytes = p->w_row_bytes, .act = p->act, .act_stride = p->act_stride,
-                       .out = out, .out_stride = n_out * sizeof *out, .n_row = n_row, .n_col = p->n_col, .n_out = n_out};
+    sl_cpu_matmul m = {.weight = weight,
+                       .w_row_bytes = p->w_row_bytes,
+                       .act = p->act,
+                       .act_stride = p->act_stride,
+                       .out = out,
+                       .out_stride = n_out * sizeof *out,
+                       .n_row = n_row,
+                       .n_col = p->n_col,
+                       .n_out = n_out};
     k->matmul[p->type](&m, 0, n_out, (uint8_t *)scratch + 64);
     return out;
 }
@@ -162,8 +175,8 @@ static float *product(const sl_cpu_kernels *k, const problem *p, const uint8_t *
 static void check_near(const sl_cpu_kernels *k, const problem *p, const float *out, double bound) {
     for (uint32_t i = 0; i < p->n_row * p->n_out; i++)
         if (!(fabs(out[i] - p->want[i]) <= bound * p->scale[i]))
-            test_failed(__FILE__, __LINE__, "%s %s, %u columns, row %u, output %u: %.9g, not %.9g: off by %.2g of %.2g", k->level,
-                        sl_type_name(p->type), p->n_col, i / p->n_out, i % p->n_out, out[i], p->want[i],
+            test_failed(__FILE__, __LINE__, "%s %s, %u columns, row %u, output %u: %.9g, not %.9g: off by %.2g of %.2g",
+                        k->level, sl_type_name(p->type), p->n_col, i / p->n_out, i % p->n_out, out[i], p->want[i],
                         fabs(out[i] - p->want[i]) / p->scale[i], bound);
 }
 
@@ -172,8 +185,9 @@ static void check_same(const char *what, const sl_cpu_kernels *k, const problem 
     for (uint32_t r = 0; r < n_row; r++)
         for (uint32_t o = 0; o < n_out; o++)
             if (memcmp(&got[r * n_out + o], &base[r * p->n_out + o], sizeof(float)) != 0)
-                test_failed(__FILE__, __LINE__, "%s: %s %s, %u columns, %u rows, %u outputs: row %u, output %u is %.9g, not %.9g",
-                            what, k->level, sl_type_name(p->type), p->n_col, n_row, n_out, r, o, got[r * n_out + o],
+                test_failed(__FILE__, __LINE__,
+                            "%s: %s %s, %u columns, %u rows, %u outputs: row %u, output %u is %.9g, not %.9g", what,
+                            k->level, sl_type_name(p->type), p->n_col, n_row, n_out, r, o, got[r * n_out + o],
                             base[r * p->n_out + o]);
 }
 
@@ -241,8 +255,15 @@ TEST(ranges_write_only_theirs) {
             for (size_t c = 0; c < SL_COUNT(cuts); c++) {
                 float out[5][48];
                 memset(out, 0x55, sizeof out);
-                sl_cpu_matmul m = {.weight = p.weight, .w_row_bytes = p.w_row_bytes, .act = p.act, .act_stride = p.act_stride,
-                                   .out = out[0], .out_stride = sizeof out[0], .n_row = 5, .n_col = 512, .n_out = MAX_OUT};
+                sl_cpu_matmul m = {.weight = p.weight,
+                                   .w_row_bytes = p.w_row_bytes,
+                                   .act = p.act,
+                                   .act_stride = p.act_stride,
+                                   .out = out[0],
+                                   .out_stride = sizeof out[0],
+                                   .n_row = 5,
+                                   .n_col = 512,
+                                   .n_out = MAX_OUT};
                 k[l].matmul[p.type](&m, cuts[c][0], cuts[c][1], (uint8_t *)scratch + 64);
                 for (uint32_t r = 0; r < 5; r++)
                     for (uint32_t o = 0; o < 48; o++) {
@@ -267,9 +288,18 @@ TEST(bias_then_add) {
                 want[i / 20][i % 20] = (base[i] + bias[i % 20]) + sum[i / 20][i % 20];
             }
             void *scratch = test_guarded(k[l].matmul_scratch_bytes(p.type, p.n_col, 3) + 64);
-            sl_cpu_matmul m = {.weight = p.weight, .w_row_bytes = p.w_row_bytes, .act = p.act, .act_stride = p.act_stride,
-                               .out = sum[0], .out_stride = sizeof sum[0], .bias = bias, .add = sum[0],
-                               .add_stride = sizeof sum[0], .n_row = 3, .n_col = 256, .n_out = 20};
+            sl_cpu_matmul m = {.weight = p.weight,
+                               .w_row_bytes = p.w_row_bytes,
+                               .act = p.act,
+                               .act_stride = p.act_stride,
+                               .out = sum[0],
+                               .out_stride = sizeof sum[0],
+                               .bias = bias,
+                               .add = sum[0],
+                               .add_stride = sizeof sum[0],
+                               .n_row = 3,
+                               .n_col = 256,
+                               .n_out = 20};
             k[l].matmul[p.type](&m, 0, 20, (uint8_t *)scratch + 64); // in place
             CHECK(memcmp(sum, want, sizeof want) == 0);
         }
@@ -353,7 +383,8 @@ TEST(quantiser) {
                 float x[2048];
                 for (uint32_t i = 0; i < cols[c]; i++) x[i] = (float)test_normal() * scales[s];
                 check_quant_row(&k[l], x, cols[c]);
-                for (uint32_t i = 0; i < cols[c]; i++) x[i] = (float)((int)test_below(65536) - 32768); // ties of every kind
+                for (uint32_t i = 0; i < cols[c]; i++)
+                    x[i] = (float)((int)test_below(65536) - 32768); // ties of every kind
                 x[0] = 32385;
                 check_quant_row(&k[l], x, cols[c]);
                 memset(x, 0, sizeof x);
@@ -391,10 +422,10 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-// Seconds for n_row rows and `slice` outputs, walking over n_out of them twice: the tenth percentile of all slices, so that
-// other programs on the machine count little.
-static double slice_time(const sl_cpu_kernels *k, sl_cpu_matmul *m, sl_type type, uint32_t n_row, uint32_t slice, uint32_t n_out,
-                         void *scratch) {
+// Seconds for n_row rows and `slice` outputs, walking over n_out of them twice: the tenth percentile of all slices,
+// so that other programs on the machine count little.
+static double slice_time(const sl_cpu_kernels *k, sl_cpu_matmul *m, sl_type type, uint32_t n_row, uint32_t slice,
+                         uint32_t n_out, void *scratch) {
     static double t[4096];
     size_t n = 0;
     m->n_row = n_row, m->n_out = n_out;
@@ -417,8 +448,10 @@ TEST(figures) {
     uint8_t *weight = malloc(MEMORY), *act = aligned_alloc(64, WIDE * sl_act16_row_bytes(N_COL));
     float *x = malloc(WIDE * N_COL * sizeof *x), *out = malloc((size_t)WIDE * (MEMORY / 1344) * sizeof *out);
     for (uint32_t i = 0; i < WIDE * N_COL; i++) x[i] = (float)test_uniform() - 0.5f;
-    printf("GB/s of weights in memory for 1, 4, 8 rows; in cache for 1 row; time of 4 and 8 rows over 1; %u rows\n", WIDE);
-    printf("%-8s %-7s %8s %8s %8s %8s | %6s %6s | %7s\n", "level", "type", "1", "4", "8", "cache", "4/1", "8/1", "GMAC/s");
+    printf("GB/s of weights in memory for 1, 4, 8 rows; in cache for 1 row; time of 4 and 8 rows over 1; %u rows\n",
+           WIDE);
+    printf("%-8s %-7s %8s %8s %8s %8s | %6s %6s | %7s\n", "level", "type", "1", "4", "8", "cache", "4/1", "8/1",
+           "GMAC/s");
     for (int l = 0; l < n_level; l++)
         for (size_t t = 0; t < SL_COUNT(types); t++) {
             if (only && strcmp(only, k[l].level) != 0) continue;
@@ -429,8 +462,13 @@ TEST(figures) {
             random_weights(type, weight, (size_t)64 * N_COL);
             for (uint32_t o = 64; o < n_out; o += 64) memcpy(weight + o * row_bytes, weight, 64 * row_bytes);
             for (uint32_t r = 0; r < WIDE; r++) k[l].quant(act + r * sl_act16_row_bytes(N_COL), x + r * N_COL, N_COL);
-            sl_cpu_matmul m = {.weight = weight, .w_row_bytes = row_bytes, .act = act, .act_stride = sl_act16_row_bytes(N_COL),
-                               .out = out, .out_stride = (uint64_t)n_out * 4, .n_col = N_COL};
+            sl_cpu_matmul m = {.weight = weight,
+                               .w_row_bytes = row_bytes,
+                               .act = act,
+                               .act_stride = sl_act16_row_bytes(N_COL),
+                               .out = out,
+                               .out_stride = (uint64_t)n_out * 4,
+                               .n_col = N_COL};
             if (is_float(type)) m.act = (const uint8_t *)x, m.act_stride = N_COL * 4;
             void *scratch = aligned_alloc(64, (k[l].matmul_scratch_bytes(type, N_COL, WIDE) + 127) / 64 * 64);
             double one = slice_time(&k[l], &m, type, 1, slice, n_out, scratch), bytes = (double)row_bytes * slice;
@@ -439,9 +477,9 @@ TEST(figures) {
             double cached = slice_time(&k[l], &m, type, 1, 64, 128, scratch) / 64;
             uint32_t wide = l == 0 ? 16 : WIDE;
             double many = slice_time(&k[l], &m, type, wide, 64, 256, scratch);
-            printf("%-8s %-7s %8.2f %8.2f %8.2f %8.2f | %6.2f %6.2f | %7.1f\n", k[l].level, sl_type_name(type), 1e-9 * bytes / one,
-                   1e-9 * bytes / four, 1e-9 * bytes / eight, 1e-9 * (double)row_bytes / cached, four / one, eight / one,
-                   1e-9 * wide * 64 * N_COL / many);
+            printf("%-8s %-7s %8.2f %8.2f %8.2f %8.2f | %6.2f %6.2f | %7.1f\n", k[l].level, sl_type_name(type),
+                   1e-9 * bytes / one, 1e-9 * bytes / four, 1e-9 * bytes / eight, 1e-9 * (double)row_bytes / cached,
+                   four / one, eight / one, 1e-9 * wide * 64 * N_COL / many);
             fflush(stdout);
             free(scratch);
         }

@@ -2,8 +2,8 @@
 // sl_test: MODULES backend quant os
 //
 // Weights in panel order (backend/cpu/repack.h) against the same weights in the order of the file: the same bits from
-// every level, type and width, with a number of rows that fills no panel and columns that fill no block of activations. Bytes are
-// random but finite: every block's scales come from real numbers.
+// every level, type and width, with a number of rows that fills no panel and columns that fill no block of
+// activations. Bytes are random but finite: every block's scales come from real numbers.
 #include "harness.h"
 
 #include "backend/cpu/kernels/select.h"
@@ -13,8 +13,8 @@
 
 enum { N_ROW = 37, N_MATRIX = 3, MAX_WIDTH = 9 };
 
-static const sl_type types[] = {SL_TYPE_Q4_0, SL_TYPE_Q4_1, SL_TYPE_Q5_0, SL_TYPE_Q5_1, SL_TYPE_Q8_0,
-                                SL_TYPE_Q2_K, SL_TYPE_Q3_K, SL_TYPE_Q4_K, SL_TYPE_Q5_K, SL_TYPE_Q6_K,
+static const sl_type types[] = {SL_TYPE_Q4_0,   SL_TYPE_Q4_1,   SL_TYPE_Q5_0, SL_TYPE_Q5_1, SL_TYPE_Q8_0,
+                                SL_TYPE_Q2_K,   SL_TYPE_Q3_K,   SL_TYPE_Q4_K, SL_TYPE_Q5_K, SL_TYPE_Q6_K,
                                 SL_TYPE_IQ4_NL, SL_TYPE_IQ4_XS, SL_TYPE_MXFP4};
 
 // Any bytes, but none with the exponent bits that make an infinity or NaN of a scale wherever it lies.
@@ -68,8 +68,15 @@ static void compare(const sl_cpu_kernels *k, const rig *r, int i, uint32_t width
     for (int packed = 0; packed < 2; packed++) {
         out[packed] = test_guarded(width * out_stride);
         sl_cpu_matmul m = {.weight = packed ? sl_repack_find(r->repack, r->data[i]) : r->data[i],
-                           .packed = packed, .w_row_bytes = w->n_bytes / w->n_row, .act = act, .act_stride = act_stride,
-                           .out = out[packed], .out_stride = out_stride, .n_row = width, .n_col = w->n_col, .n_out = w->n_row};
+                           .packed = packed,
+                           .w_row_bytes = w->n_bytes / w->n_row,
+                           .act = act,
+                           .act_stride = act_stride,
+                           .out = out[packed],
+                           .out_stride = out_stride,
+                           .n_row = width,
+                           .n_col = w->n_col,
+                           .n_out = w->n_row};
         REQUIRE(m.weight);
         k->matmul[w->type](&m, 0, 16, scratch);
         k->matmul[w->type](&m, 16, w->n_row, scratch);

@@ -36,15 +36,14 @@ static sluice_engine *open_engine(const text *t, const setting *s, int32_t n_seq
     return e;
 }
 
-static void compare(const text *t, const char *how, const sluice_engine *e, size_t row,
-                    int32_t pos) {
+static void compare(const text *t, const char *how, const sluice_engine *e, size_t row, int32_t pos) {
     const float *got = sluice_logits(e, row), *want = t->want + (size_t)pos * (size_t)t->n_vocab;
     REQUIRE(got);
     if (memcmp(got, want, (size_t)t->n_vocab * sizeof *got) == 0) return;
     int32_t at = 0;
     while (memcmp(&got[at], &want[at], sizeof *got) == 0) at++;
-    test_failed(__FILE__, __LINE__, "%s, %s: position %d, token %d: %.9g, not %.9g", t->name, how,
-                pos, at, (double)got[at], (double)want[at]);
+    test_failed(__FILE__, __LINE__, "%s, %s: position %d, token %d: %.9g, not %.9g", t->name, how, pos, at,
+                (double)got[at], (double)want[at]);
 }
 
 // Positions begin .. end-1 of the text in one step.
@@ -132,8 +131,7 @@ static void check_model(const char *path, int32_t n, const setting *settings, si
     double spread = 0;
     for (int32_t i = 0; i < n; i++) {
         step(&t, e, 0, i, i + 1);
-        memcpy(t.want + (size_t)i * (size_t)t.n_vocab, sluice_logits(e, 0),
-               (size_t)t.n_vocab * sizeof *t.want);
+        memcpy(t.want + (size_t)i * (size_t)t.n_vocab, sluice_logits(e, 0), (size_t)t.n_vocab * sizeof *t.want);
         spread = fmax(spread, fabs((double)(t.want[i * t.n_vocab] - t.want[0])));
     }
     CHECK(spread > 0); // or nothing below could fail
@@ -180,22 +178,16 @@ static void check_tiny(const char *level) {
     CHECK(n_models >= 8);
 }
 
-TEST(tiny_models_on_the_generic_level) {
-    check_tiny("generic");
-}
+TEST(tiny_models_on_the_generic_level) { check_tiny("generic"); }
 #if defined(__x86_64__)
 TEST(tiny_models_on_avx2) {
     if (!__builtin_cpu_supports("avx2")) test_skip("this processor has no AVX2");
     check_tiny("avx2");
 }
 #elif defined(__aarch64__)
-TEST(tiny_models_on_neon) {
-    check_tiny("neon");
-}
+TEST(tiny_models_on_neon) { check_tiny("neon"); }
 #endif
-TEST(tiny_models_on_the_best_level) {
-    check_tiny(NULL);
-}
+TEST(tiny_models_on_the_best_level) { check_tiny(NULL); }
 
 static const setting few_settings[] = {
     {"3 threads", 3, 3, 1, SLUICE_REPACK_OFF},
@@ -205,17 +197,10 @@ static const setting few_settings[] = {
 };
 
 static void check_real(const char *file) {
-    check_model(test_model_path(file), 40, few_settings,
-                sizeof few_settings / sizeof *few_settings);
+    check_model(test_model_path(file), 40, few_settings, sizeof few_settings / sizeof *few_settings);
 }
 
-TEST(smollm2) {
-    check_real("SmolLM2-135M-Instruct.Q4_1.gguf");
-}
-TEST(gemma3) {
-    check_real("gemma-3-270m-q4_k_m.gguf");
-}
+TEST(smollm2) { check_real("SmolLM2-135M-Instruct.Q4_1.gguf"); }
+TEST(gemma3) { check_real("gemma-3-270m-q4_k_m.gguf"); }
 
-__attribute__((constructor)) static void set_timeout(void) {
-    test_set_timeout(600);
-}
+__attribute__((constructor)) static void set_timeout(void) { test_set_timeout(600); }

@@ -20,8 +20,7 @@ static sl_model *open_model(const char *file) {
     double start = now_ms();
     REQUIRE_OK(sl_model_open(&m, path, NULL), sl_error_text());
     double ms = now_ms() - start;
-    printf("  %s: opened in %.1f ms, %.1f M parameters\n", file, ms,
-           (double)m->weights.n_params / 1e6);
+    printf("  %s: opened in %.1f ms, %.1f M parameters\n", file, ms, (double)m->weights.n_params / 1e6);
     CHECK(ms < 1000); // 100 ms is the aim (3 to 14 ms seen); a loaded machine is given more
     return m;
 }

@@ -3,12 +3,14 @@
 //
 // Real models against the independent float64 oracle: greedy tokens of 20 recorded prompts, and the divergence of 200
 // positions of prose and code. The recorded ids are fed in one pass (a step's bits do not depend on its width, which
-// tests/model/test_bits.c proves), so that each position is judged on the oracle's own prefix, as far as the first difference.
+// tests/model/test_bits.c proves), so that each position is judged on the oracle's own prefix, as far as the first
+// difference.
 //
-// Bounds. `ref` has nothing below float32 but the f16 KV cache: it must give the oracle's token wherever the oracle's best two
-// are more than 0.001 nats apart, and a mean KL under 1e-5 with an f16 and 1e-7 with an f32 cache. `cpu` must be at least as
-// close as the peer was measured (tests/golden/peer; mean KL and number of prompts left at a gap over 0.05 nats), and
-// position 0 within 0.1 nats. Set SLUICE_TEST_FULL=1 to run `ref` on all prompts of all models (an hour).
+// Bounds. `ref` has nothing below float32 but the f16 KV cache: it must give the oracle's token wherever the oracle's
+// best two are more than 0.001 nats apart, and a mean KL under 1e-5 with an f16 and 1e-7 with an f32 cache. `cpu`
+// must be at least as close as the peer was measured (tests/golden/peer; mean KL and number of prompts left at a gap
+// over 0.05 nats), and position 0 within 0.1 nats. Set SLUICE_TEST_FULL=1 to run `ref` on all prompts of all models
+// (an hour).
 #include "harness.h"
 
 #include <jansson.h>
@@ -17,9 +19,9 @@
 
 typedef struct real_model {
     const char *name;
-    double peer_kl;       // mean KL of the peer over positions 1..199
-    int peer_left;        // prompts that the peer left at a gap over 0.05
-    double peer_gap;      // the largest such gap
+    double peer_kl;  // mean KL of the peer over positions 1..199
+    int peer_left;   // prompts that the peer left at a gap over 0.05
+    double peer_gap; // the largest such gap
 } real_model;
 
 static const real_model models[] = {
@@ -95,7 +97,7 @@ typedef struct greedy {
     const json_t *want, *gap;
     size_t n_prompt;
     int32_t n_vocab;
-    bool left;        // a token other than the oracle's
+    bool left; // a token other than the oracle's
     double gap_there;
 } greedy;
 
@@ -127,7 +129,8 @@ static void check_greedy(const real_model *m, const char *backend, bool all) {
         size_t n = append_ids(ids, n_prompt, 1024, g.want);
         each_position(&f, ids, n - 1, n_prompt - 1, greedy_position, &g);
         if (!g.left) continue;
-        printf("    %s: leaves the oracle at a gap of %.4f\n", json_string_value(json_object_get(prompt, "name")), g.gap_there);
+        printf("    %s: leaves the oracle at a gap of %.4f\n", json_string_value(json_object_get(prompt, "name")),
+               g.gap_there);
         if (ref) CHECK(g.gap_there <= 0.001);
         n_left += g.gap_there > 0.05;
         worst = fmax(worst, g.gap_there);
@@ -167,7 +170,8 @@ static bool divergence_position(void *user, size_t pos, const float *logits) {
     return true;
 }
 
-static void check_divergence(const real_model *m, const char *backend, const char *kv, double bound, double first_bound) {
+static void check_divergence(const real_model *m, const char *backend, const char *kv, double bound,
+                             double first_bound) {
     json_t *root = load_golden("oracle", "", m->name);
     int32_t ids[256];
     size_t n = append_ids(ids, 0, 256, json_object_get(root, "ids"));
@@ -175,8 +179,8 @@ static void check_divergence(const real_model *m, const char *backend, const cha
     divergence d = {.top = json_object_get(root, "top"), .n_vocab = f.info.n_vocab};
     each_position(&f, ids, n, 0, divergence_position, &d);
     double mean = d.sum / (double)(n - 1);
-    printf("    %s on %s, %s KV: KL mean %.2e, max %.2e, position 0 %.2e (peer's mean %.1e)\n", m->name, backend, kv, mean,
-           d.max, d.first, m->peer_kl);
+    printf("    %s on %s, %s KV: KL mean %.2e, max %.2e, position 0 %.2e (peer's mean %.1e)\n", m->name, backend, kv,
+           mean, d.max, d.first, m->peer_kl);
     CHECK(mean <= bound);
     CHECK(d.first <= first_bound);
     fixture_close(&f);

@@ -16,8 +16,7 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
-    __has_feature(memory_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define SANITIZED 1
 #endif
 #endif
@@ -92,8 +91,7 @@ TEST(the_counters_count) {
 #endif
 
 // n_seq sequences decode together, one row each.
-static void check(const char *path, const char *backend, const char *kv, int32_t n_seq,
-                  int32_t n_thread) {
+static void check(const char *path, const char *backend, const char *kv, int32_t n_seq, int32_t n_thread) {
     sluice_model *model;
     sluice_engine *engine;
     sluice_sampler *sampler;
@@ -108,14 +106,12 @@ static void check(const char *path, const char *backend, const char *kv, int32_t
     sluice_sampler_options s = sluice_sampler_options_default();
     s.typical_p = 0.95f, s.repeat_penalty = 1.1f;
     REQUIRE_OK(sluice_sampler_create(&sampler, info.n_vocab, 512, &s), sluice_last_error());
-    if (info.has_tokenizer)
-        REQUIRE_OK(sluice_stream_create(&stream, model, 0), sluice_last_error());
+    if (info.has_tokenizer) REQUIRE_OK(sluice_stream_create(&stream, model, 0), sluice_last_error());
     sluice_row rows[8];
     for (int32_t seq = 0; seq < n_seq; seq++) {
         int32_t ids[70];
         for (int i = 0; i < 70; i++) ids[i] = (int32_t)test_below((uint32_t)info.n_vocab);
-        REQUIRE_OK(sluice_prefill(engine, seq, ids, (size_t)(40 + 3 * seq), NULL, NULL),
-                   sluice_last_error());
+        REQUIRE_OK(sluice_prefill(engine, seq, ids, (size_t)(40 + 3 * seq), NULL, NULL), sluice_last_error());
         rows[seq] = (sluice_row){ids[0], seq, sluice_seq_length(engine, seq), true};
     }
     sluice_engine_stats stats_before, stats_after;
@@ -129,9 +125,7 @@ static void check(const char *path, const char *backend, const char *kv, int32_t
             REQUIRE_OK(sluice_sample(sampler, sluice_logits(engine, (size_t)seq), &rows[seq].token),
                        sluice_last_error());
             sluice_sampler_accept(sampler, rows[seq].token);
-            if (stream)
-                REQUIRE_OK(sluice_stream_push(stream, rows[seq].token, &text, &n_bytes),
-                           sluice_last_error());
+            if (stream) REQUIRE_OK(sluice_stream_push(stream, rows[seq].token, &text, &n_bytes), sluice_last_error());
             rows[seq].pos++;
         }
     }
@@ -159,22 +153,10 @@ static const char *tiny(const char *name) {
     return test_source_path(relative);
 }
 
-TEST(smollm2) {
-    check(test_model_path("SmolLM2-135M-Instruct.Q4_1.gguf"), "cpu", "f16", 1, 2);
-}
-TEST(tiny_one_thread) {
-    check(tiny("llama-k-types"), "cpu", "f16", 1, 1);
-}
-TEST(tiny_five_users_three_threads) {
-    check(tiny("gemma3-old-types"), "cpu", "f16", 5, 3);
-}
-TEST(tiny_f32_cache) {
-    check(tiny("qwen3"), "cpu", "f32", 1, 2);
-}
-TEST(tiny_on_ref) {
-    check(tiny("gemma2"), "ref", "f32", 1, 1);
-}
+TEST(smollm2) { check(test_model_path("SmolLM2-135M-Instruct.Q4_1.gguf"), "cpu", "f16", 1, 2); }
+TEST(tiny_one_thread) { check(tiny("llama-k-types"), "cpu", "f16", 1, 1); }
+TEST(tiny_five_users_three_threads) { check(tiny("gemma3-old-types"), "cpu", "f16", 5, 3); }
+TEST(tiny_f32_cache) { check(tiny("qwen3"), "cpu", "f32", 1, 2); }
+TEST(tiny_on_ref) { check(tiny("gemma2"), "ref", "f32", 1, 1); }
 
-__attribute__((constructor)) static void set_timeout(void) {
-    test_set_timeout(300);
-}
+__attribute__((constructor)) static void set_timeout(void) { test_set_timeout(300); }

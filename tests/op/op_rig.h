@@ -39,27 +39,21 @@ typedef struct rig {
 
 static inline void rig_init(rig *r, uint32_t n_vocab, uint32_t n_slot, uint32_t n_kv_blk) {
     memset(r, 0, sizeof *r);
-    r->plan = (sl_plan){.n_vocab = n_vocab,
-                        .op = r->op,
-                        .value = r->value,
-                        .weight = r->weight,
-                        .rope = r->rope,
-                        .kv = r->kv};
-    r->plan.shape = (sl_plan_shape){
-        .n_ctx = RIG_BLK_STRIDE * SL_KV_BLK_LEN, .n_slot = n_slot, .n_kv_blk = n_kv_blk};
+    r->plan = (sl_plan){
+        .n_vocab = n_vocab, .op = r->op, .value = r->value, .weight = r->weight, .rope = r->rope, .kv = r->kv};
+    r->plan.shape = (sl_plan_shape){.n_ctx = RIG_BLK_STRIDE * SL_KV_BLK_LEN, .n_slot = n_slot, .n_kv_blk = n_kv_blk};
 }
 
 static inline uint16_t rig_value(rig *r, sl_value_kind kind, uint32_t n_col, const float *input) {
     uint16_t id = (uint16_t)r->plan.n_value++;
-    uint64_t n_bytes =
-        kind == SL_VALUE_ACT16 ? sl_act16_row_bytes(n_col) : (n_col * sizeof(float) + 63) / 64 * 64;
+    uint64_t n_bytes = kind == SL_VALUE_ACT16 ? sl_act16_row_bytes(n_col) : (n_col * sizeof(float) + 63) / 64 * 64;
     r->value[id] = (sl_value){.kind = (uint8_t)kind, .n_col = n_col, .row_bytes = n_bytes};
     r->input[id] = input;
     return id;
 }
 
-static inline uint16_t rig_weight(rig *r, const char *name, sl_type type, uint32_t n_row,
-                                  uint32_t n_col, const void *data) {
+static inline uint16_t rig_weight(rig *r, const char *name, sl_type type, uint32_t n_row, uint32_t n_col,
+                                  const void *data) {
     uint16_t id = (uint16_t)r->plan.n_weight++;
     sl_plan_weight *w = &r->weight[id];
     *w = (sl_plan_weight){.type = (uint8_t)type, .n_row = n_row, .n_col = n_col};
@@ -82,16 +76,12 @@ static inline sl_op *rig_op(rig *r, sl_opcode code, uint16_t in0, uint16_t in1, 
     return op;
 }
 
-static inline void rig_kv(rig *r, uint32_t n_head_kv, uint32_t head_dim, uint32_t v_dim,
-                          sl_type type) {
+static inline void rig_kv(rig *r, uint32_t n_head_kv, uint32_t head_dim, uint32_t v_dim, sl_type type) {
     uint64_t elem = type == SL_TYPE_F16 ? 2 : 4,
              pad = 64; // blocks lie apart, as a layout may put them
     sl_plan_kv *kv = &r->kv[0];
-    *kv = (sl_plan_kv){.n_head_kv = n_head_kv,
-                       .head_dim = head_dim,
-                       .v_dim = v_dim,
-                       .type_k = (uint8_t)type,
-                       .type_v = (uint8_t)type};
+    *kv = (sl_plan_kv){
+        .n_head_kv = n_head_kv, .head_dim = head_dim, .v_dim = v_dim, .type_k = (uint8_t)type, .type_v = (uint8_t)type};
     kv->k_blk_bytes = SL_KV_BLK_LEN * elem * n_head_kv * head_dim + pad;
     kv->v_blk_bytes = SL_KV_BLK_LEN * elem * n_head_kv * v_dim + pad;
     kv->v_off = r->plan.shape.n_kv_blk * kv->k_blk_bytes;
@@ -106,9 +96,8 @@ static inline sl_status rig_open(rig *r, const sl_backend *backend, const char *
     sl_plan *plan = &r->plan;
     r->backend = backend;
     plan->shape.n_row_max = plan->shape.n_logit_max = (uint32_t)n_row_max;
-    SL_TRY(backend->open(
-        &r->device,
-        &(sl_device_options){.n_thread = n_thread, .n_thread_prefill = n_thread, .level = level}));
+    SL_TRY(backend->open(&r->device,
+                         &(sl_device_options){.n_thread = n_thread, .n_thread_prefill = n_thread, .level = level}));
     plan->value_bytes = plan->scratch_bytes = 0;
     for (uint32_t i = 0; i < plan->n_value; i++) {
         plan->value[i].off = plan->value_bytes;
@@ -125,8 +114,7 @@ static inline sl_status rig_open(rig *r, const sl_backend *backend, const char *
     SL_TRY(backend->buf_create(r->device, &r->kv_pool, NULL, plan->kv_bytes + 1, "test"));
     memset(r->workspace.host, 0xff, r->workspace.n_bytes);
     memset(r->kv_pool.host, 0xff, r->kv_pool.n_bytes);
-    sl_program_memory memory = {
-        .weight = r->weight_data, .workspace = &r->workspace, .kv = &r->kv_pool};
+    sl_program_memory memory = {.weight = r->weight_data, .workspace = &r->workspace, .kv = &r->kv_pool};
     return backend->compile(r->device, &r->program, plan, &memory);
 }
 
@@ -140,22 +128,19 @@ static inline void rig_close(rig *r) {
 }
 
 static inline void *rig_row(const rig *r, uint16_t value, int32_t row) {
-    return (uint8_t *)r->workspace.host + r->value[value].off +
-           (uint64_t)row * r->value[value].row_bytes;
+    return (uint8_t *)r->workspace.host + r->value[value].off + (uint64_t)row * r->value[value].row_bytes;
 }
 
 // Feeds rows [first, first + n) as one step. Returns the number of rows of `value`, copied to out
 // (rows, n_col) if F32, or as they are (rows, row_bytes) if ACT16.
-static inline int32_t rig_step(rig *r, const rig_rows *rows, int32_t first, int32_t n,
-                               uint16_t value, void *out) {
+static inline int32_t rig_step(rig *r, const rig_rows *rows, int32_t first, int32_t n, uint16_t value, void *out) {
     int32_t logit_row[64], n_logit = 0;
     for (int32_t i = 0; i < n; i++)
         if (rows->wants_logits[first + i]) logit_row[n_logit++] = i;
     for (uint16_t v = 0; v < r->plan.n_value; v++)
         for (int32_t i = 0; i < n && r->input[v]; i++) {
             uint32_t n_col = r->value[v].n_col;
-            memcpy(rig_row(r, v, i), r->input[v] + (size_t)(first + i) * n_col,
-                   n_col * sizeof(float));
+            memcpy(rig_row(r, v, i), r->input[v] + (size_t)(first + i) * n_col, n_col * sizeof(float));
         }
     sl_step step = {.n_row = n,
                     .n_logit = n_logit,
@@ -169,14 +154,13 @@ static inline int32_t rig_step(rig *r, const rig_rows *rows, int32_t first, int3
     const sl_value *v = &r->value[value];
     size_t n_bytes = v->kind == SL_VALUE_ACT16 ? v->row_bytes : v->n_col * sizeof(float);
     int32_t n_out = v->logit_rows ? n_logit : n;
-    for (int32_t i = 0; i < n_out; i++)
-        memcpy((char *)out + (size_t)i * n_bytes, rig_row(r, value, i), n_bytes);
+    for (int32_t i = 0; i < n_out; i++) memcpy((char *)out + (size_t)i * n_bytes, rig_row(r, value, i), n_bytes);
     return n_out;
 }
 
 // The whole text in steps of `width` rows; results one after another in out.
-static inline int32_t rig_run(rig *r, const sl_backend *backend, const char *level, int n_thread,
-                              int32_t width, const rig_rows *rows, uint16_t value, void *out) {
+static inline int32_t rig_run(rig *r, const sl_backend *backend, const char *level, int n_thread, int32_t width,
+                              const rig_rows *rows, uint16_t value, void *out) {
     REQUIRE_OK(rig_open(r, backend, level, n_thread, width), sl_error_text());
     const sl_value *v = &r->value[value];
     size_t n_bytes = v->kind == SL_VALUE_ACT16 ? v->row_bytes : v->n_col * sizeof(float);

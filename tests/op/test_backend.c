@@ -44,8 +44,7 @@ TEST(what_a_backend_lacks_is_refused_by_name) {
     for (int i = 0; i < 2; i++) {
         rig r;
         start(&r);
-        uint16_t in = rig_value(&r, SL_VALUE_F32, 64, NULL),
-                 out = rig_value(&r, SL_VALUE_F32, 4, NULL);
+        uint16_t in = rig_value(&r, SL_VALUE_F32, 64, NULL), out = rig_value(&r, SL_VALUE_F32, 4, NULL);
         rig_op(&r, SL_OP_MATMUL, in, SL_NO_VALUE, out)->weight[0] =
             rig_weight(&r, "blk.5.ffn_up.weight", (sl_type)16, 4, 64, data); // iq2_xxs
         refuse(&r, both[i], SL_UNSUPPORTED, "blk.5.ffn_up.weight");
@@ -58,8 +57,8 @@ TEST(what_a_backend_lacks_is_refused_by_name) {
         start(&r);
         rig_kv(&r, 1, 8, 8, SL_TYPE_F16);
         r.kv[0].type_k = SL_TYPE_Q8_0;
-        rig_op(&r, SL_OP_KV_WRITE, rig_value(&r, SL_VALUE_F32, 8, NULL),
-               rig_value(&r, SL_VALUE_F32, 8, NULL), SL_NO_VALUE);
+        rig_op(&r, SL_OP_KV_WRITE, rig_value(&r, SL_VALUE_F32, 8, NULL), rig_value(&r, SL_VALUE_F32, 8, NULL),
+               SL_NO_VALUE);
         refuse(&r, both[i], SL_UNSUPPORTED, "layer 5");
         CHECK(strstr(sl_error_text(), "q8_0") || strstr(sl_error_text(), "Q8_0"));
     }
@@ -69,8 +68,7 @@ TEST(what_a_backend_lacks_is_refused_by_name) {
            rig_value(&r, SL_VALUE_ACT16, 64, NULL));
     refuse(&r, &sl_backend_ref, SL_UNSUPPORTED, "quant");
     start(&r);
-    rig_op(&r, SL_OP_MATMUL, rig_value(&r, SL_VALUE_F32, 256, NULL), SL_NO_VALUE,
-           rig_value(&r, SL_VALUE_F32, 4, NULL))
+    rig_op(&r, SL_OP_MATMUL, rig_value(&r, SL_VALUE_F32, 256, NULL), SL_NO_VALUE, rig_value(&r, SL_VALUE_F32, 4, NULL))
         ->weight[0] = rig_weight(&r, "output.weight", SL_TYPE_Q4_K, 4, 256, data);
     refuse(&r, &sl_backend_cpu, SL_UNSUPPORTED, "16-bit");
 }
@@ -89,8 +87,7 @@ TEST(a_step_that_would_leave_its_memory_is_refused) {
     for (int i = 0; i < 2; i++) {
         rig r;
         start(&r);
-        uint16_t in = rig_value(&r, SL_VALUE_F32, 8, NULL),
-                 out = rig_value(&r, SL_VALUE_F32, 8, NULL);
+        uint16_t in = rig_value(&r, SL_VALUE_F32, 8, NULL), out = rig_value(&r, SL_VALUE_F32, 8, NULL);
         rig_op(&r, SL_OP_ADD, in, in, out);
         REQUIRE_OK(rig_open(&r, both[i], NULL, 1, 2), sl_error_text());
         memset(rig_row(&r, in, 0), 0, 2 * r.value[in].row_bytes);
@@ -144,8 +141,7 @@ TEST(a_step_allocates_nothing) {
     uint16_t kv = rig_value(&r, SL_VALUE_F32, 32, random_floats(N_ROW * 32)),
              out = rig_value(&r, SL_VALUE_F32, 32, NULL);
     rig_op(&r, SL_OP_KV_WRITE, kv, kv, SL_NO_VALUE);
-    rig_op(&r, SL_OP_ATTEND, kv, SL_NO_VALUE, out)->attr.attend =
-        (sl_attr_attend){.n_head = 2, .scale = 1};
+    rig_op(&r, SL_OP_ATTEND, kv, SL_NO_VALUE, out)->attr.attend = (sl_attr_attend){.n_head = 2, .scale = 1};
     static float cpu_out[4 * 32];
     REQUIRE_OK(rig_open(&r, &sl_backend_cpu, NULL, 2, 4), sl_error_text());
     uint64_t before = sl_alloc_count();
@@ -164,17 +160,14 @@ TEST(a_barrier_left_out_is_made_up_for) {
     for (int n_thread = 1; n_thread <= 3; n_thread++) {
         rig r;
         start(&r);
-        uint16_t in = rig_value(&r, SL_VALUE_F32, N, x),
-                 gated = rig_value(&r, SL_VALUE_F32, N, NULL);
-        uint16_t sum = rig_value(&r, SL_VALUE_F32, N, NULL),
-                 out = rig_value(&r, SL_VALUE_F32, N_OUT, NULL);
+        uint16_t in = rig_value(&r, SL_VALUE_F32, N, x), gated = rig_value(&r, SL_VALUE_F32, N, NULL);
+        uint16_t sum = rig_value(&r, SL_VALUE_F32, N, NULL), out = rig_value(&r, SL_VALUE_F32, N_OUT, NULL);
         rig_op(&r, SL_OP_GLU, in, in, gated)->barrier = 0;
         rig_op(&r, SL_OP_ADD, gated, gated, sum)->barrier = 1;
         sl_op *product = rig_op(&r, SL_OP_MATMUL, gated, SL_NO_VALUE, out);
         product->barrier = 0;
         product->weight[0] = rig_weight(&r, "w", SL_TYPE_F32, N_OUT, N, w);
-        for (int turn = 0; turn < 3;
-             turn++) { // the wider the step, the fewer tasks are thread 0's alone
+        for (int turn = 0; turn < 3; turn++) { // the wider the step, the fewer tasks are thread 0's alone
             CHECK_INT(rig_run(&r, &sl_backend_cpu, NULL, n_thread, turn == 2 ? 5 : 1, &text, out,
                               n_thread == 1 && turn == 0 ? want : got),
                       N_ROW);

@@ -11,10 +11,9 @@
 enum { N_ROW = 50, N_VOCAB = 50, N_SLOT = 3, N_KV_BLK = 20, MAX_OUT = N_ROW * 2048 };
 
 static const sl_type float_types[] = {SL_TYPE_F32, SL_TYPE_F16, SL_TYPE_BF16};
-static const sl_type blk_types[] = {SL_TYPE_Q4_0, SL_TYPE_Q4_1, SL_TYPE_Q5_0,   SL_TYPE_Q5_1,
-                                    SL_TYPE_Q8_0, SL_TYPE_Q2_K, SL_TYPE_Q3_K,   SL_TYPE_Q4_K,
-                                    SL_TYPE_Q5_K, SL_TYPE_Q6_K, SL_TYPE_IQ4_NL, SL_TYPE_IQ4_XS,
-                                    SL_TYPE_MXFP4};
+static const sl_type blk_types[] = {SL_TYPE_Q4_0,   SL_TYPE_Q4_1,   SL_TYPE_Q5_0, SL_TYPE_Q5_1, SL_TYPE_Q8_0,
+                                    SL_TYPE_Q2_K,   SL_TYPE_Q3_K,   SL_TYPE_Q4_K, SL_TYPE_Q5_K, SL_TYPE_Q6_K,
+                                    SL_TYPE_IQ4_NL, SL_TYPE_IQ4_XS, SL_TYPE_MXFP4};
 
 // ---- the text: three sequences whose rows are mixed, with shuffled blocks -----------------------
 
@@ -59,8 +58,7 @@ static void *random_weight(sl_type type, uint32_t n_row, uint32_t n_col) {
             test_random_bytes(data + (size_t)b * info->blk_bytes, info->blk_bytes);
             sl_quant_decode(type, f, data + (size_t)b * info->blk_bytes, info->blk_len);
             most = 0;
-            for (uint32_t i = 0; i < info->blk_len; i++)
-                most = isfinite(f[i]) ? fmaxf(most, fabsf(f[i])) : INFINITY;
+            for (uint32_t i = 0; i < info->blk_len; i++) most = isfinite(f[i]) ? fmaxf(most, fabsf(f[i])) : INFINITY;
         } while (!(most < 2 && (most > 0.01f || info->blk_len == 1)));
     }
     return data;
@@ -72,8 +70,7 @@ static float ref_out[MAX_OUT], cpu_out[MAX_OUT];
 static uint8_t base_out[4 * MAX_OUT], other_out[4 * MAX_OUT];
 
 // Row i of ref's result and of cpu's; both have n_col floats.
-typedef void check_row_fn(const float *want, const float *got, int32_t row, uint32_t n_col,
-                          void *user);
+typedef void check_row_fn(const float *want, const float *got, int32_t row, uint32_t n_col, void *user);
 
 static int32_t run_ref(rig *r, uint16_t value) {
     make_text();
@@ -83,9 +80,8 @@ static int32_t run_ref(rig *r, uint16_t value) {
 // On cpu at generic, one thread, one row; then the same bits everywhere else. The result is left in
 // base_out.
 static int32_t run_cpu(rig *r, uint16_t value) {
-    size_t n_row_bytes = r->value[value].kind == SL_VALUE_ACT16
-                             ? r->value[value].row_bytes
-                             : r->value[value].n_col * sizeof(float);
+    size_t n_row_bytes =
+        r->value[value].kind == SL_VALUE_ACT16 ? r->value[value].row_bytes : r->value[value].n_col * sizeof(float);
     int32_t n = rig_run(r, &sl_backend_cpu, "generic", 1, 1, &text, value, base_out);
     static const struct {
         int n_thread;
@@ -95,30 +91,26 @@ static int32_t run_cpu(rig *r, uint16_t value) {
     for (int l = 0; (level = sl_cpu_level_name(l)) != NULL; l++)
         for (size_t i = 0; i < SL_COUNT(runs); i++) {
             sl_device *device;
-            if (sl_backend_cpu.open(&device, &(sl_device_options){.n_thread = 1, .level = level}) ==
-                SL_DEVICE)
+            if (sl_backend_cpu.open(&device, &(sl_device_options){.n_thread = 1, .level = level}) == SL_DEVICE)
                 continue;
             sl_backend_cpu.close(device);
-            CHECK_INT(rig_run(r, &sl_backend_cpu, level, runs[i].n_thread, runs[i].width, &text,
-                              value, other_out),
-                      n);
+            CHECK_INT(rig_run(r, &sl_backend_cpu, level, runs[i].n_thread, runs[i].width, &text, value, other_out), n);
             if (memcmp(base_out, other_out, (size_t)n * n_row_bytes) != 0)
                 test_failed(__FILE__, __LINE__, "%s: other bits with %s, %d threads, steps of %d",
-                            sl_op_infos[r->op[0].code].name, level, runs[i].n_thread,
-                            runs[i].width);
+                            sl_op_infos[r->op[0].code].name, level, runs[i].n_thread, runs[i].width);
         }
     return n;
 }
 
 // |got - want| <= bound of the element; equal infinities and two NaN are fine.
-static void check_near(const float *want, const float *got, size_t n, double relative,
-                       double absolute, const char *what) {
+static void check_near(const float *want, const float *got, size_t n, double relative, double absolute,
+                       const char *what) {
     for (size_t i = 0; i < n; i++) {
         if (isnan(want[i]) ? isnan(got[i]) : want[i] == got[i]) continue;
         double err = fabs((double)want[i] - (double)got[i]);
         if (!(err <= relative * fabs((double)want[i]) + absolute))
-            test_failed(__FILE__, __LINE__, "%s: element %zu is %.9g, not %.9g", what, i,
-                        (double)got[i], (double)want[i]);
+            test_failed(__FILE__, __LINE__, "%s: element %zu is %.9g, not %.9g", what, i, (double)got[i],
+                        (double)want[i]);
     }
 }
 
@@ -145,14 +137,12 @@ static void put_trouble(float *x, uint32_t n_col) {
 
 static void op_embed(void) { // decoding is exact
     for (size_t i = 0; i < SL_COUNT(float_types) + SL_COUNT(blk_types); i++) {
-        sl_type type =
-            i < SL_COUNT(float_types) ? float_types[i] : blk_types[i - SL_COUNT(float_types)];
+        sl_type type = i < SL_COUNT(float_types) ? float_types[i] : blk_types[i - SL_COUNT(float_types)];
         rig r;
         start(&r);
         uint16_t out = rig_value(&r, SL_VALUE_F32, 512, NULL);
         sl_op *op = rig_op(&r, SL_OP_EMBED, SL_NO_VALUE, SL_NO_VALUE, out);
-        op->weight[0] = rig_weight(&r, "token_embd.weight", type, N_VOCAB, 512,
-                                   random_weight(type, N_VOCAB, 512));
+        op->weight[0] = rig_weight(&r, "token_embd.weight", type, N_VOCAB, 512, random_weight(type, N_VOCAB, 512));
         op->attr.embed.scale = 3.7f;
         compare(&r, out, 0, 0, sl_type_name(type));
     }
@@ -177,8 +167,7 @@ static void op_norm(void) {
     static const struct {
         uint32_t n_col, group;
         bool weight;
-    } shapes[] = {{64, 64, true}, {896, 896, true}, {100, 100, false},
-                  {7, 7, true},   {256, 64, true},  {39, 13, false}};
+    } shapes[] = {{64, 64, true}, {896, 896, true}, {100, 100, false}, {7, 7, true}, {256, 64, true}, {39, 13, false}};
     for (size_t i = 0; i < SL_COUNT(shapes); i++) {
         rig r;
         start(&r);
@@ -189,8 +178,8 @@ static void op_norm(void) {
         sl_op *op = rig_op(&r, SL_OP_NORM, in, SL_NO_VALUE, out);
         op->attr.norm = (sl_attr_norm){.eps = 1e-6f, .group = shapes[i].group};
         if (shapes[i].weight)
-            op->weight[0] = rig_weight(&r, "norm.weight", SL_TYPE_F32, 1, shapes[i].group,
-                                       random_floats(shapes[i].group, 1));
+            op->weight[0] =
+                rig_weight(&r, "norm.weight", SL_TYPE_F32, 1, shapes[i].group, random_floats(shapes[i].group, 1));
         compare(&r, out, NORM_BOUND, 1e-44, "norm");
     }
 }
@@ -218,11 +207,9 @@ static double float_bound(const float *x, const float *w, uint32_t n_col) {
 }
 
 // MATMUL or MATMUL_ADD: plain on ref, with QUANT before it and fused on cpu.
-static void check_matmul(sl_type type, uint32_t n_out, uint32_t n_col, bool with_bias,
-                         bool with_add) {
+static void check_matmul(sl_type type, uint32_t n_out, uint32_t n_col, bool with_bias, bool with_add) {
     bool act16 = sl_type_find((uint32_t)type)->blk_len > 1;
-    float *x = random_floats((size_t)N_ROW * n_col, 1),
-          *residual = random_floats((size_t)N_ROW * n_out, 1);
+    float *x = random_floats((size_t)N_ROW * n_col, 1), *residual = random_floats((size_t)N_ROW * n_out, 1);
     float *bias = random_floats(n_out, 1), *w = random_floats(n_col, 1);
     for (int i = 0; i < 40; i++) x[test_below(N_ROW * n_col)] *= 50; // outliers
     uint8_t *data = random_weight(type, n_out, n_col);
@@ -232,8 +219,7 @@ static void check_matmul(sl_type type, uint32_t n_out, uint32_t n_col, bool with
     uint16_t out[2];
     for (int i = 0; i < 2; i++) {
         rig *r = both[i];
-        uint16_t in = rig_value(r, SL_VALUE_F32, n_col, x),
-                 add = rig_value(r, SL_VALUE_F32, n_out, residual), product;
+        uint16_t in = rig_value(r, SL_VALUE_F32, n_col, x), add = rig_value(r, SL_VALUE_F32, n_out, residual), product;
         out[i] = product = rig_value(r, SL_VALUE_F32, n_out, NULL);
         if (i == 1 && act16) {
             uint16_t quant = rig_value(r, SL_VALUE_ACT16, n_col, NULL);
@@ -241,12 +227,10 @@ static void check_matmul(sl_type type, uint32_t n_out, uint32_t n_col, bool with
             in = quant;
         }
         bool fuse = i == 1 && with_add;
-        sl_op *op = rig_op(r, fuse ? SL_OP_MATMUL_ADD : SL_OP_MATMUL, in, fuse ? add : SL_NO_VALUE,
-                           product);
+        sl_op *op = rig_op(r, fuse ? SL_OP_MATMUL_ADD : SL_OP_MATMUL, in, fuse ? add : SL_NO_VALUE, product);
         op->weight[0] = rig_weight(r, "ffn_down.weight", type, n_out, n_col, data);
         if (with_bias) op->weight[1] = rig_weight(r, "bias", SL_TYPE_F32, 1, n_out, bias);
-        if (i == 0 && with_add)
-            rig_op(r, SL_OP_ADD, add, product, out[i] = rig_value(r, SL_VALUE_F32, n_out, NULL));
+        if (i == 0 && with_add) rig_op(r, SL_OP_ADD, add, product, out[i] = rig_value(r, SL_VALUE_F32, n_out, NULL));
     }
     run_ref(&plain, out[0]);
     CHECK_INT(run_cpu(&fused, out[1]), N_ROW);
@@ -259,8 +243,7 @@ static void check_matmul(sl_type type, uint32_t n_out, uint32_t n_col, bool with
             double bound = (act16 ? act16_bound(in, w, n_col) : float_bound(in, w, n_col)) + 2e-6;
             double err = fabs((double)ref_out[row * n_out + o] - (double)cpu_out[row * n_out + o]);
             if (!(err <= bound))
-                test_failed(__FILE__, __LINE__,
-                            "%s %ux%u: output %u of row %u is off by %g, bound %g",
+                test_failed(__FILE__, __LINE__, "%s %ux%u: output %u of row %u is off by %g, bound %g",
                             sl_type_name(type), n_out, n_col, o, row, err, bound);
         }
     }
@@ -282,16 +265,13 @@ static void op_matmul(void) { check_matmul_types(false); }
 static void op_matmul_add(void) { check_matmul_types(true); }
 
 static void op_rope(void) { // two products and a sum of numbers up to the size of the pair
-    static const sl_attr_rope shapes[] = {
-        {3, 64, 64, 0}, {2, 64, 64, 1}, {4, 80, 32, 0}, {1, 6, 6, 1}, {5, 10, 10, 0}};
+    static const sl_attr_rope shapes[] = {{3, 64, 64, 0}, {2, 64, 64, 1}, {4, 80, 32, 0}, {1, 6, 6, 1}, {5, 10, 10, 0}};
     for (size_t i = 0; i < SL_COUNT(shapes); i++) {
         rig r;
         start(&r);
         uint32_t n = shapes[i].n_head * shapes[i].head_dim, n_rot = shapes[i].n_rot;
-        float *x = random_floats((size_t)N_ROW * n, 1),
-              *table = random_floats((size_t)N_ROW * n_rot, 0.5);
-        uint16_t in = rig_value(&r, SL_VALUE_F32, n, x),
-                 t = rig_value(&r, SL_VALUE_F32, n_rot, table);
+        float *x = random_floats((size_t)N_ROW * n, 1), *table = random_floats((size_t)N_ROW * n_rot, 0.5);
+        uint16_t in = rig_value(&r, SL_VALUE_F32, n, x), t = rig_value(&r, SL_VALUE_F32, n_rot, table);
         uint16_t out = rig_value(&r, SL_VALUE_F32, n, NULL);
         rig_op(&r, SL_OP_ROPE, in, t, out)->attr.rope = shapes[i];
         compare(&r, out, 1e-7, 1e-6, "rope");
@@ -302,8 +282,8 @@ static void op_rope(void) { // two products and a sum of numbers up to the size 
 // so errors are absolute: scores are off by some 1e-6 of their size, and so are the weights.
 static const double ATTEND_BOUND = 1e-5;
 
-static void check_attend(uint32_t n_head, uint32_t n_head_kv, uint32_t head_dim, uint32_t v_dim,
-                         sl_type type, uint32_t window, float softcap) {
+static void check_attend(uint32_t n_head, uint32_t n_head_kv, uint32_t head_dim, uint32_t v_dim, sl_type type,
+                         uint32_t window, float softcap) {
     rig r;
     start(&r);
     rig_kv(&r, n_head_kv, head_dim, v_dim, type);
@@ -315,15 +295,11 @@ static void check_attend(uint32_t n_head, uint32_t n_head_kv, uint32_t head_dim,
     uint16_t iv = rig_value(&r, SL_VALUE_F32, n_head_kv * v_dim, v),
              out = rig_value(&r, SL_VALUE_F32, n_head * v_dim, NULL);
     rig_op(&r, SL_OP_KV_WRITE, ik, iv, SL_NO_VALUE)->attr.kv.kv_layer = 0;
-    rig_op(&r, SL_OP_ATTEND, iq, SL_NO_VALUE, out)->attr.attend =
-        (sl_attr_attend){.kv_layer = 0,
-                         .n_head = n_head,
-                         .window = window,
-                         .scale = 1 / sqrtf((float)head_dim),
-                         .softcap = softcap};
+    rig_op(&r, SL_OP_ATTEND, iq, SL_NO_VALUE, out)->attr.attend = (sl_attr_attend){
+        .kv_layer = 0, .n_head = n_head, .window = window, .scale = 1 / sqrtf((float)head_dim), .softcap = softcap};
     char what[64];
-    snprintf(what, sizeof what, "attend %u/%u x %u,%u %s window %u", n_head, n_head_kv, head_dim,
-             v_dim, sl_type_name(type), window);
+    snprintf(what, sizeof what, "attend %u/%u x %u,%u %s window %u", n_head, n_head_kv, head_dim, v_dim,
+             sl_type_name(type), window);
     compare(&r, out, 0, ATTEND_BOUND, what);
 }
 
@@ -350,8 +326,7 @@ static void check_glu(uint8_t act, double relative) {
         rig r;
         start(&r);
         uint32_t n = cols[i];
-        float *gate = random_floats((size_t)N_ROW * n, 4),
-              *up = random_floats((size_t)N_ROW * n, 2);
+        float *gate = random_floats((size_t)N_ROW * n, 4), *up = random_floats((size_t)N_ROW * n, 2);
         put_trouble(gate, n);
         uint16_t a = rig_value(&r, SL_VALUE_F32, n, gate), b = rig_value(&r, SL_VALUE_F32, n, up),
                  out = rig_value(&r, SL_VALUE_F32, n, NULL);
@@ -390,8 +365,7 @@ static void op_softcap(void) {
     rig r;
     start(&r);
     float *x = random_floats(N_ROW * 131, 30);
-    for (int i = 0; i < 500; i++)
-        x[3 * 131 + i] *= powf(10, -(float)test_below(8)); // small ones keep their digits
+    for (int i = 0; i < 500; i++) x[3 * 131 + i] *= powf(10, -(float)test_below(8)); // small ones keep their digits
     put_trouble(x, 131);
     uint16_t in = rig_value(&r, SL_VALUE_F32, 131, x), out = rig_value(&r, SL_VALUE_F32, 131, NULL);
     rig_op(&r, SL_OP_SOFTCAP, in, SL_NO_VALUE, out)->attr.softcap.cap = 30;
@@ -415,37 +389,30 @@ static void check_act16(uint32_t n_col, uint64_t row_bytes, double relative) {
             const float *want = ref_out + row * n_col;
             uint32_t end = first + SL_ACT_BLK_LEN < n_col ? first + SL_ACT_BLK_LEN : n_col;
             double most = 0;
-            for (uint32_t i = first; i < end; i++)
-                most = isfinite(want[i]) ? fmax(most, fabs((double)want[i])) : NAN;
+            for (uint32_t i = first; i < end; i++) most = isfinite(want[i]) ? fmax(most, fabs((double)want[i])) : NAN;
             bool bad = false;
             for (uint32_t i = first; i < end; i++) bad |= !isfinite(want[i]);
             for (uint32_t i = first; i < end; i++) {
                 float got = act16_value(base_out + row * row_bytes, n_col, i);
-                if (bad ? isnan(got)
-                        : fabs((double)got - (double)want[i]) <=
-                              most * (0.51 / 32385 + relative) + 4e-34)
+                if (bad ? isnan(got) : fabs((double)got - (double)want[i]) <= most * (0.51 / 32385 + relative) + 4e-34)
                     continue;
-                test_failed(__FILE__, __LINE__, "row %u column %u is %g, not %g", row, i,
-                            (double)got, (double)want[i]);
+                test_failed(__FILE__, __LINE__, "row %u column %u is %g, not %g", row, i, (double)got, (double)want[i]);
             }
         }
 }
 
 // Runs the fused op on cpu, `plain` on ref, and `plain` followed by QUANT on cpu.
-static void check_quant(sl_op plain, sl_opcode fused, const float *in0, const float *in1,
-                        const float *weight, uint32_t n_col, double relative) {
+static void check_quant(sl_op plain, sl_opcode fused, const float *in0, const float *in1, const float *weight,
+                        uint32_t n_col, double relative) {
     rig r;
     for (int composed = 0; composed < 2; composed++) {
         start(&r);
         uint16_t a = rig_value(&r, SL_VALUE_F32, n_col, in0),
                  b = in1 ? rig_value(&r, SL_VALUE_F32, n_col, in1) : SL_NO_VALUE;
-        uint16_t middle = rig_value(&r, SL_VALUE_F32, n_col, NULL),
-                 out = rig_value(&r, SL_VALUE_ACT16, n_col, NULL);
+        uint16_t middle = rig_value(&r, SL_VALUE_F32, n_col, NULL), out = rig_value(&r, SL_VALUE_ACT16, n_col, NULL);
         sl_op *op = rig_op(&r, (sl_opcode)plain.code, a, b, middle);
         op->attr = plain.attr;
-        if (weight)
-            op->weight[0] =
-                rig_weight(&r, "norm.weight", SL_TYPE_F32, 1, plain.attr.norm.group, weight);
+        if (weight) op->weight[0] = rig_weight(&r, "norm.weight", SL_TYPE_F32, 1, plain.attr.norm.group, weight);
         if (!composed) {
             CHECK_INT(run_ref(&r, middle), N_ROW);
             op->code = (uint8_t)fused;
@@ -456,10 +423,8 @@ static void check_quant(sl_op plain, sl_opcode fused, const float *in0, const fl
         CHECK_INT(run_cpu(&r, out), N_ROW);
         check_act16(n_col, r.value[out].row_bytes, relative);
         static uint8_t first_out[sizeof base_out];
-        if (!composed)
-            memcpy(first_out, base_out, sizeof base_out);
-        else
-            CHECK(memcmp(first_out, base_out, N_ROW * r.value[out].row_bytes) == 0);
+        if (!composed) memcpy(first_out, base_out, sizeof base_out);
+        else CHECK(memcmp(first_out, base_out, N_ROW * r.value[out].row_bytes) == 0);
     }
 }
 
@@ -470,8 +435,7 @@ static void op_norm_quant(void) {
         plain.attr.norm = (sl_attr_norm){.eps = 1e-5f, .group = cols[i]};
         float *x = random_floats((size_t)N_ROW * cols[i], 3);
         put_trouble(x, cols[i]);
-        check_quant(plain, SL_OP_NORM_QUANT, x, NULL, random_floats(cols[i], 1), cols[i],
-                    NORM_BOUND);
+        check_quant(plain, SL_OP_NORM_QUANT, x, NULL, random_floats(cols[i], 1), cols[i], NORM_BOUND);
     }
 }
 
@@ -481,8 +445,7 @@ static void op_glu_quant(void) {
         sl_op plain = {.code = SL_OP_GLU};
         plain.attr.glu.act = i % 2 ? SL_ACT_SILU : SL_ACT_GELU_TANH;
         float *x = random_floats((size_t)N_ROW * cols[i], 3);
-        check_quant(plain, SL_OP_GLU_QUANT, x, random_floats((size_t)N_ROW * cols[i], 3), NULL,
-                    cols[i], 1e-6);
+        check_quant(plain, SL_OP_GLU_QUANT, x, random_floats((size_t)N_ROW * cols[i], 3), NULL, cols[i], 1e-6);
     }
 }
 
@@ -494,8 +457,7 @@ static void op_quant(void) {
         start(&r);
         float *x = random_floats((size_t)N_ROW * n, 3);
         if (n > 8) put_trouble(x, n);
-        uint16_t in = rig_value(&r, SL_VALUE_F32, n, x),
-                 out = rig_value(&r, SL_VALUE_ACT16, n, NULL);
+        uint16_t in = rig_value(&r, SL_VALUE_F32, n, x), out = rig_value(&r, SL_VALUE_ACT16, n, NULL);
         rig_op(&r, SL_OP_QUANT, in, SL_NO_VALUE, out);
         make_text();
         memcpy(ref_out, x, (size_t)N_ROW * n * sizeof *x);
@@ -505,7 +467,7 @@ static void op_quant(void) {
 }
 
 // Every op has a case, or this does not compile.
-#define SL_OP(code, name, n_in, n_weight, attrs, fused)                                            \
+#define SL_OP(code, name, n_in, n_weight, attrs, fused) \
     TEST(name) { op_##name(); }
 #include "plan/ops.def"
 #undef SL_OP

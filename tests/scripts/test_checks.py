@@ -28,6 +28,25 @@ class Layers(unittest.TestCase):
             self.assertEqual(self.run_check(f=bad), 1, bad)
 
 
+class Form(unittest.TestCase):
+    HEAD = "// SPDX-License-Identifier: MIT\n//\n// What it is.\n"
+
+    def run_check(self, text, name="x.c"):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "src").mkdir()
+            (root / "src" / name).write_text(text)
+            (root / ".clang-format").write_text((TOOLS.parent / ".clang-format").read_text())
+            return subprocess.run([sys.executable, "-B", TOOLS / "check_form.py", folder], capture_output=True).returncode
+
+    def test_form(self):
+        self.assertEqual(self.run_check(self.HEAD + "int x;\n"), 0)
+        for bad in ("int x;\n", self.HEAD + "int x;", self.HEAD + "int  x;\n", self.HEAD + "int x; \n", self.HEAD + "\tint x;\n",
+                    self.HEAD + "// " + "x" * 118 + "\n", self.HEAD + "// a\u200bb\n"):
+            self.assertEqual(self.run_check(bad), 1, bad)
+        self.assertEqual(self.run_check(self.HEAD + "int x;\n", "Upper.c"), 1)
+
+
 class Symbols(unittest.TestCase):
     def run_check(self, source):
         with tempfile.TemporaryDirectory() as folder:

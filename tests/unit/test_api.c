@@ -16,9 +16,7 @@ static sluice_model *model;
 static sluice_engine *engine;
 static sluice_model_info info;
 
-static const char *tiny_path(void) {
-    return test_source_path("tests/golden/tiny/gemma3.gguf");
-}
+static const char *tiny_path(void) { return test_source_path("tests/golden/tiny/gemma3.gguf"); }
 
 static void open_all(void) {
     REQUIRE_OK(sluice_model_open(&model, tiny_path(), NULL), sluice_last_error());
@@ -34,11 +32,11 @@ static void close_all(void) {
     CHECK(!engine && !model);
 }
 
-#define REFUSED(want, expr)                                                                        \
-    do {                                                                                           \
-        int got_ = (int)(expr);                                                                    \
-        if (got_ != (int)(want) || !sluice_last_error()[0])                                        \
-            test_failed(__FILE__, __LINE__, "%s: %d (%s)", #expr, got_, sluice_last_error());      \
+#define REFUSED(want, expr)                                                                   \
+    do {                                                                                      \
+        int got_ = (int)(expr);                                                               \
+        if (got_ != (int)(want) || !sluice_last_error()[0])                                   \
+            test_failed(__FILE__, __LINE__, "%s: %d (%s)", #expr, got_, sluice_last_error()); \
     } while (0)
 #define BAD(expr) REFUSED(SLUICE_BAD_ARG, expr)
 
@@ -179,12 +177,10 @@ TEST(render) {
     BAD(sluice_render(model, "x", NULL, 0, &text));
     CHECK(text == NULL);
     BAD(sluice_render(NULL, NULL, conversation, 0, &text));
-    REFUSED(SLUICE_UNSUPPORTED,
-            sluice_render(model, NULL, conversation, 0, &text)); // this file has none
+    REFUSED(SLUICE_UNSUPPORTED, sluice_render(model, NULL, conversation, 0, &text)); // this file has none
     REFUSED(SLUICE_BAD_INPUT, sluice_render(NULL, "{{ 1", conversation, 0, &text));
     REFUSED(SLUICE_BAD_INPUT, sluice_render(NULL, "x", "{\"messages\"", 0, &text));
-    REQUIRE_OK(sluice_render(NULL, "<{{ messages[0]['content'] }}>", conversation, 0, &text),
-               sluice_last_error());
+    REQUIRE_OK(sluice_render(NULL, "<{{ messages[0]['content'] }}>", conversation, 0, &text), sluice_last_error());
     CHECK_TEXT(text, "<hi>");
     sluice_free(text);
     close_all();
@@ -196,18 +192,18 @@ TEST(engine_options) {
     BAD(sluice_engine_create(NULL, model, NULL));
     BAD(sluice_engine_create(&e, NULL, NULL));
     CHECK(e == NULL);
-#define WITH(want, ...)                                                                            \
-    do {                                                                                           \
-        sluice_engine_options o = sluice_engine_options_default();                                 \
-        char *text = (void *)&dirty;                                                               \
-        o.n_thread = 1;                                                                            \
-        __VA_ARGS__;                                                                               \
-        e = (void *)&dirty;                                                                        \
-        REFUSED(want, sluice_engine_create(&e, model, &o));                                        \
-        CHECK(e == NULL);                                                                          \
-        if ((want) == SLUICE_NO_MEMORY) break; /* which explain does not mind */                   \
-        REFUSED(want, sluice_explain(model, &o, false, &text));                                    \
-        CHECK(text == NULL);                                                                       \
+#define WITH(want, ...)                                                          \
+    do {                                                                         \
+        sluice_engine_options o = sluice_engine_options_default();               \
+        char *text = (void *)&dirty;                                             \
+        o.n_thread = 1;                                                          \
+        __VA_ARGS__;                                                             \
+        e = (void *)&dirty;                                                      \
+        REFUSED(want, sluice_engine_create(&e, model, &o));                      \
+        CHECK(e == NULL);                                                        \
+        if ((want) == SLUICE_NO_MEMORY) break; /* which explain does not mind */ \
+        REFUSED(want, sluice_explain(model, &o, false, &text));                  \
+        CHECK(text == NULL);                                                     \
     } while (0)
     WITH(SLUICE_BAD_ARG, o.size = 0);
     WITH(SLUICE_BAD_ARG, o.n_ctx = -1);
@@ -248,8 +244,7 @@ TEST(engine_questions) {
     CHECK_INT(engine_info.n_seq, 3);
     CHECK_INT(engine_info.n_row_max, 16);
     CHECK_INT(engine_info.n_logit_max, 4);
-    CHECK(engine_info.kv_bytes > 0 && engine_info.workspace_bytes > 0 &&
-          engine_info.token_bytes > 0);
+    CHECK(engine_info.kv_bytes > 0 && engine_info.workspace_bytes > 0 && engine_info.token_bytes > 0);
     // three sequences of two blocks of 32
     CHECK_INT(engine_info.kv_bytes, engine_info.kv_position_bytes * 3 * 64);
     for (int json = 0; json < 2; json++) {
@@ -399,10 +394,8 @@ TEST(a_description_is_valid_json_whatever_the_file_holds) {
     const int32_t ints[] = {INT32_MIN, 0, INT32_MAX};
     uint64_t dim[] = {32, 3};
     REQUIRE_OK(sl_gguf_writer_create(&w), sl_error_text());
-    REQUIRE_OK(sl_gguf_writer_set_text(w, "general.architecture", sl_span_of("odd")),
-               sl_error_text());
-    REQUIRE_OK(sl_gguf_writer_set_text(w, "odd.long",
-                                       sl_span_make((char[300]){[298] = 'x', [299] = '\xc3'}, 300)),
+    REQUIRE_OK(sl_gguf_writer_set_text(w, "general.architecture", sl_span_of("odd")), sl_error_text());
+    REQUIRE_OK(sl_gguf_writer_set_text(w, "odd.long", sl_span_make((char[300]){[298] = 'x', [299] = '\xc3'}, 300)),
                sl_error_text());
     REQUIRE_OK(sl_gguf_writer_set_f32(w, "odd.nan", NAN), sl_error_text());
     REQUIRE_OK(sl_gguf_writer_set_bool(w, "odd.bool", true), sl_error_text());
@@ -428,11 +421,8 @@ TEST(a_description_is_valid_json_whatever_the_file_holds) {
         CHECK(json_is_null(json_array_get(values, 0)));
         if (max == 0) CHECK((float)json_real_value(json_array_get(values, 2)) == 0.1f);
         if (max == 0) CHECK((float)json_real_value(json_array_get(values, 5)) == 1e-45f);
-        CHECK_INT(
-            json_integer_value(json_object_get(json_object_get(metadata, "odd.u32"), "value")),
-            UINT32_MAX);
-        CHECK_INT(json_integer_value(json_object_get(json_object_get(metadata, "odd.texts"), "n")),
-                  4);
+        CHECK_INT(json_integer_value(json_object_get(json_object_get(metadata, "odd.u32"), "value")), UINT32_MAX);
+        CHECK_INT(json_integer_value(json_object_get(json_object_get(metadata, "odd.texts"), "n")), 4);
         CHECK_INT(json_array_size(json_object_get(root, "tensors")), 1);
         json_decref(root);
         sluice_free(text);

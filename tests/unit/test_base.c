@@ -94,7 +94,16 @@ TEST(utf8_accepts_each_code_point_and_nothing_else) {
         if (sl_utf8_decode(&back, s, n) != n || back != cp) test_failed(__FILE__, __LINE__, "U+%04X", cp);
         if (n > 1) CHECK(sl_utf8_decode(&back, s, n - 1) == 0);
     }
-    static const char *const bad[] = {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xc3("};
+    static const char *const bad[] = {"\x80",
+                                      "\xc0\x80",
+                                      "\xc1\xbf",
+                                      "\xe0\x9f\xbf",
+                                      "\xed\xa0\x80",
+                                      "\xf0\x8f\xbf\xbf",
+                                      "\xf4\x90\x80\x80",
+                                      "\xf5\x80\x80\x80",
+                                      "\xff",
+                                      "\xc3("};
     uint32_t cp;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECK_INT(sl_utf8_decode(&cp, bad[i], strlen(bad[i])), 0);
 }

@@ -17,38 +17,33 @@ static struct {
 } unveiled[MAX_BUFS];
 static int n_unveiled;
 
-static bool counts_down(int *n) {
-    return *n > 0 && --*n == 0;
-}
+static bool counts_down(int *n) { return *n > 0 && --*n == 0; }
 
 // The handle of a host buffer is its address.
 static sl_device_buf unveil(const sl_device_buf *buf) {
     return (sl_device_buf){buf->handle, buf->n_bytes, buf->handle};
 }
 
-static sl_status buf_create(sl_device *device, sl_device_buf *out, void *host, size_t n_bytes,
-                            const char *what) {
+static sl_status buf_create(sl_device *device, sl_device_buf *out, void *host, size_t n_bytes, const char *what) {
     SL_TRY(sl_backend_ref.buf_create(device, out, host, n_bytes, what));
     out->host = NULL;
     return SL_OK;
 }
 
-static sl_status buf_copy(sl_device *device, sl_device_buf *dst, size_t dst_off,
-                          const sl_device_buf *src, size_t src_off, size_t n_bytes) {
+static sl_status buf_copy(sl_device *device, sl_device_buf *dst, size_t dst_off, const sl_device_buf *src,
+                          size_t src_off, size_t n_bytes) {
     n_copy++;
     if (counts_down(&copy_fails_in)) return SL_FAIL(SL_DEVICE, "the copy failed as told");
     sl_device_buf d = unveil(dst), s = unveil(src);
     return sl_backend_ref.buf_copy(device, &d, dst_off, &s, src_off, n_bytes);
 }
 
-static sl_status buf_read(sl_device *device, void *out, const sl_device_buf *src, size_t src_off,
-                          size_t n_bytes) {
+static sl_status buf_read(sl_device *device, void *out, const sl_device_buf *src, size_t src_off, size_t n_bytes) {
     sl_device_buf s = unveil(src);
     return sl_backend_ref.buf_read(device, out, &s, src_off, n_bytes);
 }
 
-static sl_status compile(sl_device *device, sl_program **out, const sl_plan *plan,
-                         const sl_program_memory *memory) {
+static sl_status compile(sl_device *device, sl_program **out, const sl_plan *plan, const sl_program_memory *memory) {
     REQUIRE(n_unveiled < MAX_BUFS && !memory->workspace->host && !memory->kv->host);
     unveiled[n_unveiled].workspace = unveil(memory->workspace);
     unveiled[n_unveiled].kv = unveil(memory->kv);
@@ -93,9 +88,7 @@ static sl_engine *open_engine(const sl_backend *backend) {
     return e;
 }
 
-static int32_t token_at(int32_t i) {
-    return (i * 37 + 11) % 300;
-}
+static int32_t token_at(int32_t i) { return (i * 37 + 11) % 300; }
 
 static sl_status step(sl_engine *e, int32_t seq, int32_t pos) {
     return sl_engine_step(e, &(sl_row){token_at(pos), seq, pos, true}, 1);
@@ -164,8 +157,7 @@ TEST(a_failed_copy_leaves_the_shared_block_shared) {
         for (int32_t seq = 0; seq < 3; seq++) sl_engine_seq_truncate(e, seq, 0);
         for (int32_t pos = 0; pos < 40; pos++) REQUIRE_OK(step(e, 0, pos), sl_error_text());
         REQUIRE_OK(sl_engine_seq_fork(e, 1, 0, 40), sl_error_text());
-        const sl_row rows[3] = {
-            {token_at(40), 0, 40, true}, {token_at(40), 1, 40, true}, {token_at(0), 2, 0, false}};
+        const sl_row rows[3] = {{token_at(40), 0, 40, true}, {token_at(40), 1, 40, true}, {token_at(0), 2, 0, false}};
         n_copy = 0, copy_fails_in = fail, run_fails_in = 0;
         sl_status status = sl_engine_step(e, rows, 3);
         if (status == SL_OK) {
@@ -173,12 +165,10 @@ TEST(a_failed_copy_leaves_the_shared_block_shared) {
             break;
         }
         CHECK_INT(status, SL_DEVICE);
-        for (int32_t seq = 0; seq < 3; seq++)
-            CHECK_INT(sl_engine_seq_length(e, seq), seq < 2 ? 40 : 0);
+        for (int32_t seq = 0; seq < 3; seq++) CHECK_INT(sl_engine_seq_length(e, seq), seq < 2 ? 40 : 0);
         copy_fails_in = 0, run_fails_in = 1;
         CHECK_INT(sl_engine_step(e, rows, 3), SL_DEVICE); // now after the copies
-        for (int32_t seq = 0; seq < 3; seq++)
-            CHECK_INT(sl_engine_seq_length(e, seq), seq < 2 ? 40 : 0);
+        for (int32_t seq = 0; seq < 3; seq++) CHECK_INT(sl_engine_seq_length(e, seq), seq < 2 ? 40 : 0);
         for (int32_t seq = 0; seq < 2; seq++) { // each as if nothing had been
             REQUIRE_OK(step(e, seq, 40), sl_error_text());
             compare(e, plain, 40);

@@ -22,8 +22,7 @@ static void compare(const sl_model *model, const sl_engine_options *o) {
 
 TEST(the_estimate_is_what_engines_take) {
     static const char *const archs[] = {"llama", "qwen2", "gemma3"};
-    static const uint32_t shapes[][4] = {
-        {1, 1, 1, 1}, {100, 1, 8, 8}, {200, 3, 64, 2}, {2048, 2, 512, 8}};
+    static const uint32_t shapes[][4] = {{1, 1, 1, 1}, {100, 1, 8, 8}, {200, 3, 64, 2}, {2048, 2, 512, 8}};
     for (size_t a = 0; a < SL_COUNT(archs); a++) {
         model_recipe r = recipe(archs[a]);
         r.type = SL_TYPE_Q8_0;
@@ -51,8 +50,7 @@ TEST(refusals_take_nothing) {
     model_recipe r = recipe("llama");
     sl_model *model = make_model(&r);
     sl_engine_estimate estimate;
-    sl_engine_options o = {
-        .backend = sl_backend_at(0), .n_ctx = 0, .n_seq = 1, .n_row_max = 1, .n_logit_max = 1};
+    sl_engine_options o = {.backend = sl_backend_at(0), .n_ctx = 0, .n_seq = 1, .n_row_max = 1, .n_logit_max = 1};
     CHECK_INT(sl_engine_estimate_make(&estimate, model, &o), SL_BAD_ARG);
     CHECK_INT(estimate.memory.weight_bytes, 0);
     sl_model_close(model);

@@ -157,11 +157,8 @@ TEST(times_are_sums) {
 
 static sl_forecast forecast_of(const sl_gguf *gguf, const char *device, sl_arena *arena) {
     sl_forecast f;
-    sl_forecast_options o = {.type_kv = SL_TYPE_F16,
-                             .device = device,
-                             .gb_s = 50,
-                             .n_thread = 2,
-                             .engine = {.why = "no program"}};
+    sl_forecast_options o = {
+        .type_kv = SL_TYPE_F16, .device = device, .gb_s = 50, .n_thread = 2, .engine = {.why = "no program"}};
     REQUIRE_OK(sl_forecast_make(&f, gguf, &o, arena), sl_error_text());
     return f;
 }
@@ -188,8 +185,7 @@ TEST(weights_over_a_link_are_under_one_token_a_second) {
     large(&m);
     sl_forecast f = forecast_of(meta_parse(&m), "rtx 4090 + ddr5-5600x2", &arena);
     CHECK_NEAR(f.token_bytes / 1e9, 40, 1e-2);
-    const sl_placement *all = placement(&f, "all on the device"),
-                       *split = placement(&f, "layers split");
+    const sl_placement *all = placement(&f, "all on the device"), *split = placement(&f, "layers split");
     const sl_placement *pcie = placement(&f, "PCIe 4.0 x16"), *tb5 = placement(&f, "Thunderbolt 5");
     CHECK(!all->fits);
     CHECK(split->fits && split->host_bytes > 16e9 && split->host_bytes < 19e9);
@@ -248,13 +244,11 @@ TEST(reports_are_text_and_json) {
         CHECK(strstr(text.data, "80 to 85 % of this bus"));
         json_error_t error;
         json_t *all = json_loads(json.data, JSON_REJECT_DUPLICATES, &error);
-        if (!all)
-            test_failed(__FILE__, __LINE__, "%s at %d: %s", error.text, error.position, json.data);
+        if (!all) test_failed(__FILE__, __LINE__, "%s at %d: %s", error.text, error.position, json.data);
         CHECK(json_is_null(json_object_get(json_object_get(all, "memory"), "workspace_bytes")));
         CHECK_INT(json_array_size(json_object_get(all, "placements")), f.n_placement);
-        CHECK_INT(
-            json_integer_value(json_object_get(json_object_get(all, "memory"), "weight_bytes")),
-            f.traffic.file_bytes);
+        CHECK_INT(json_integer_value(json_object_get(json_object_get(all, "memory"), "weight_bytes")),
+                  f.traffic.file_bytes);
         json_decref(all);
         sl_buf_deinit(&text), sl_buf_deinit(&json);
         sl_arena_deinit(&arena);

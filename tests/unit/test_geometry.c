@@ -12,9 +12,7 @@ typedef struct known { // of one model, cache in f16
     metadata m;
 } known;
 
-static void read_known(known *k) {
-    REQUIRE_OK(sl_geometry_read(&k->g, meta_parse(&k->m), &k->arena), sl_error_text());
-}
+static void read_known(known *k) { REQUIRE_OK(sl_geometry_read(&k->g, meta_parse(&k->m), &k->arena), sl_error_text()); }
 
 static void drop(known *k) {
     sl_arena_deinit(&k->arena);
@@ -42,18 +40,18 @@ TEST(plain_attention) {
         uint32_t n_layer, n_head, n_head_kv, dim;
         uint64_t position_bytes;
     } models[] = {
-        {"llama", 16, 32, 8, 64, 32768},      // Llama-3.2-1B
-        {"llama", 28, 24, 8, 128, 114688},    // 3B
-        {"llama", 32, 32, 8, 128, 131072},    // Llama-3.1-8B
-        {"llama", 80, 64, 8, 128, 327680},    // 70B
-        {"llama", 40, 32, 8, 128, 163840},    // Mistral Small 24B
-        {"qwen3", 36, 32, 8, 128, 147456},    // Qwen3-4B, 8B
-        {"qwen3moe", 48, 32, 4, 128, 98304},  // Qwen3-30B-A3B
-        {"qwen3", 64, 64, 8, 128, 262144},    // Qwen3-32B
-        {"glm4", 61, 48, 2, 128, 62464},      // GLM-4-32B
-        {"glm4moe", 46, 96, 8, 128, 188416},  // GLM-4.5-Air
-        {"seed_oss", 64, 80, 8, 128, 262144}, // Seed-OSS-36B
-        {"llama", 60, 56, 8, 128, 245760},    // Yi-34B
+        {"llama", 16, 32, 8, 64, 32768},                                                // Llama-3.2-1B
+        {"llama", 28, 24, 8, 128, 114688},                                              // 3B
+        {"llama", 32, 32, 8, 128, 131072},                                              // Llama-3.1-8B
+        {"llama", 80, 64, 8, 128, 327680},                                              // 70B
+        {"llama", 40, 32, 8, 128, 163840},                                              // Mistral Small 24B
+        {"qwen3", 36, 32, 8, 128, 147456},                                              // Qwen3-4B, 8B
+        {"qwen3moe", 48, 32, 4, 128, 98304},                                            // Qwen3-30B-A3B
+        {"qwen3", 64, 64, 8, 128, 262144},                                              // Qwen3-32B
+        {"glm4", 61, 48, 2, 128, 62464},                                                // GLM-4-32B
+        {"glm4moe", 46, 96, 8, 128, 188416},                                            // GLM-4.5-Air
+        {"seed_oss", 64, 80, 8, 128, 262144},                                           // Seed-OSS-36B
+        {"llama", 60, 56, 8, 128, 245760},                                              // Yi-34B
         {"command-r", 40, 64, 64, 128, 1310720}, {"command-r", 40, 64, 8, 128, 163840}, // 08-2024
     };
     for (size_t i = 0; i < SL_COUNT(models); i++) {
@@ -66,10 +64,8 @@ TEST(plain_attention) {
         CHECK_INT(s.position_bytes, models[i].position_bytes);
         CHECK_INT(s.growing_bytes, models[i].position_bytes * 65536);
         CHECK_INT(s.window_bytes + s.state_bytes, 0);
-        CHECK_INT(sizes(&k, SL_TYPE_Q4_0, 65536).growing_bytes,
-                  models[i].position_bytes * 65536 * 9 / 32);
-        CHECK_INT(sizes(&k, SL_TYPE_Q8_0, 65536).growing_bytes,
-                  models[i].position_bytes * 65536 * 17 / 32);
+        CHECK_INT(sizes(&k, SL_TYPE_Q4_0, 65536).growing_bytes, models[i].position_bytes * 65536 * 9 / 32);
+        CHECK_INT(sizes(&k, SL_TYPE_Q8_0, 65536).growing_bytes, models[i].position_bytes * 65536 * 17 / 32);
         drop(&k);
     }
 }
@@ -95,21 +91,11 @@ TEST(nine_gigabytes_become_two_and_a_half) { // 64k tokens of 144 KiB each, in q
 
 // ---- windows ------------------------------------------------------------------------------------
 
-static uint32_t five_local_one_full(uint32_t i) {
-    return i % 6 < 5;
-}
-static uint32_t four_local_one_full(uint32_t i) {
-    return i % 5 < 4;
-}
-static uint32_t gemma4_31b_kv(uint32_t i) {
-    return i % 6 < 5 ? 16 : 4;
-}
-static uint32_t gemma4_12b_kv(uint32_t i) {
-    return i % 6 < 5 ? 8 : 1;
-}
-static uint32_t gemma4_26b_kv(uint32_t i) {
-    return i % 6 < 5 ? 8 : 2;
-}
+static uint32_t five_local_one_full(uint32_t i) { return i % 6 < 5; }
+static uint32_t four_local_one_full(uint32_t i) { return i % 5 < 4; }
+static uint32_t gemma4_31b_kv(uint32_t i) { return i % 6 < 5 ? 16 : 4; }
+static uint32_t gemma4_12b_kv(uint32_t i) { return i % 6 < 5 ? 8 : 1; }
+static uint32_t gemma4_26b_kv(uint32_t i) { return i % 6 < 5 ? 8 : 2; }
 
 static void check_window(known *k, uint64_t position_bytes, uint64_t window_bytes) {
     read_known(k);
@@ -169,9 +155,7 @@ TEST(gemma4_12b_and_26b) {
     check_window(&k, 20480, 200 * mib);
 }
 
-static uint32_t one_kv(uint32_t i) {
-    return (void)i, 1;
-}
+static uint32_t one_kv(uint32_t i) { return (void)i, 1; }
 
 TEST(gemma4_e2b_shares_caches) { // 35 layers, the last 20 read earlier ones; 3 full and 12 local
                                  // caches
@@ -251,8 +235,7 @@ TEST(old_files_without_a_latent_keep_whole_heads) {
 
 // Gated delta nets: n_v heads of 128, 16 groups, state 128, convolution 4; every fourth layer
 // attends.
-static void delta_net(known *k, const char *arch, uint32_t n_layer, uint32_t n_head_kv,
-                      uint32_t n_v) {
+static void delta_net(known *k, const char *arch, uint32_t n_layer, uint32_t n_head_kv, uint32_t n_v) {
     meta_begin(&k->m, arch, n_layer, 2048);
     meta_heads(&k->m, 16, n_head_kv, 256, 256);
     meta_int(&k->m, "ssm.conv_kernel", 4);
@@ -270,8 +253,7 @@ TEST(qwen35_9b_as_llama_cpp_reports_it) { // its KV and states in MiB at six con
     delta_net(&k, "qwen35", 32, 4, 32);
     CHECK_INT(sizes(&k, SL_TYPE_F16, 1).position_bytes, 32768);
     CHECK_INT(sizes(&k, SL_TYPE_F16, 1).state_bytes, 48 * mib + 9 * mib / 4);
-    for (size_t i = 0; i < SL_COUNT(n_ctx); i++)
-        CHECK_INT(total(&k, SL_TYPE_F16, n_ctx[i]) / mib, want[i]);
+    for (size_t i = 0; i < SL_COUNT(n_ctx); i++) CHECK_INT(total(&k, SL_TYPE_F16, n_ctx[i]) / mib, want[i]);
     drop(&k);
 }
 
@@ -312,12 +294,8 @@ TEST(quantised_caches_as_reported) {
     drop(&k);
 }
 
-static uint32_t nemotron_kv(uint32_t i) {
-    return i < 6 ? 2 : 0;
-}
-static uint32_t nemotron_ff(uint32_t i) {
-    return i < 29 ? 0 : 1856;
-}
+static uint32_t nemotron_kv(uint32_t i) { return i < 6 ? 2 : 0; }
+static uint32_t nemotron_ff(uint32_t i) { return i < 29 ? 0 : 1856; }
 
 // 6 layers attend, 23 are recurrent, 23 have experts only. (In the file they are mixed; the order
 // is nothing here.)
@@ -407,8 +385,7 @@ TEST(pages_of_vllm_to_the_byte) {
 static void refused(known *k, sl_status want, const char *word) {
     sl_status status = sl_geometry_read(&k->g, meta_parse(&k->m), &k->arena);
     CHECK_INT(status, want);
-    if (!strstr(sl_error_text(), word))
-        test_failed(__FILE__, __LINE__, "\"%s\" lacks \"%s\"", sl_error_text(), word);
+    if (!strstr(sl_error_text(), word)) test_failed(__FILE__, __LINE__, "\"%s\" lacks \"%s\"", sl_error_text(), word);
     drop(k);
     *k = (known){0};
 }
@@ -451,8 +428,7 @@ TEST(broken_keys_are_refused) {
     refused(&k, SL_BAD_FILE, "expert_used_count");
     meta_begin(&k.m, "deepseek2", 4, 64);
     meta_heads(&k.m, 4, 1, 576, 512);
-    meta_int(&k.m, "attention.key_length_mla", 192),
-        meta_int(&k.m, "attention.value_length_mla", 128);
+    meta_int(&k.m, "attention.key_length_mla", 192), meta_int(&k.m, "attention.value_length_mla", 128);
     meta_int(&k.m, "attention.kv_lora_rank", 256), meta_int(&k.m, "rope.dimension_count", 64);
     refused(&k, SL_BAD_FILE, "latent");
 }

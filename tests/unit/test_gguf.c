@@ -20,8 +20,7 @@ static sl_gguf *parse_ok(const bytes *b) {
     static uint8_t *room;
     sl_gguf *gguf;
     if (!room) room = test_guarded(sizeof b->data);
-    REQUIRE_OK(sl_gguf_parse(&gguf, at_end(room, sizeof b->data, b->data, b->n), b->n, NULL),
-               sl_error_text());
+    REQUIRE_OK(sl_gguf_parse(&gguf, at_end(room, sizeof b->data, b->data, b->n), b->n, NULL), sl_error_text());
     return gguf;
 }
 
@@ -35,8 +34,8 @@ TEST(hostile_files_get_a_plain_reason) {
         sl_error_clear();
         sl_status status = sl_gguf_parse(&gguf, at_end(room, 4096, b.data, b.n), b.n, NULL);
         if (status != h->status || !strstr(sl_error_text(), h->reason) || gguf)
-            test_failed(__FILE__, __LINE__, "%s: status %d, \"%s\"; wanted %d, \"%s\"", h->name,
-                        status, sl_error_text(), h->status, h->reason);
+            test_failed(__FILE__, __LINE__, "%s: status %d, \"%s\"; wanted %d, \"%s\"", h->name, status,
+                        sl_error_text(), h->status, h->reason);
         if (status == SL_OK) sl_gguf_close(gguf);
     }
 }
@@ -46,11 +45,9 @@ TEST(hostile_files_are_no_better_without_their_data) {
         bytes b = {.n = 0};
         sl_gguf *gguf;
         hostiles[i].make(&b);
-        sl_status status =
-            sl_gguf_parse(&gguf, b.data, b.n, &(sl_gguf_options){.allow_no_data = true});
-        bool only_data_missing =
-            strstr(hostiles[i].name, "_larger") || strstr(hostiles[i].name, "too_large") ||
-            strstr(hostiles[i].name, "offset_past") || strstr(hostiles[i].name, "no_data");
+        sl_status status = sl_gguf_parse(&gguf, b.data, b.n, &(sl_gguf_options){.allow_no_data = true});
+        bool only_data_missing = strstr(hostiles[i].name, "_larger") || strstr(hostiles[i].name, "too_large") ||
+                                 strstr(hostiles[i].name, "offset_past") || strstr(hostiles[i].name, "no_data");
         if ((status == SL_OK) != only_data_missing)
             test_failed(__FILE__, __LINE__, "%s: status %d", hostiles[i].name, status);
         if (status != SL_OK) continue;
@@ -62,8 +59,7 @@ TEST(hostile_files_are_no_better_without_their_data) {
 
 static int64_t int_of(const sl_gguf *gguf, const char *key, uint64_t i) {
     int64_t value;
-    REQUIRE_OK(sl_gguf_read_int(sl_gguf_find(gguf, key), i, &value, INT64_MIN, INT64_MAX),
-               sl_error_text());
+    REQUIRE_OK(sl_gguf_read_int(sl_gguf_find(gguf, key), i, &value, INT64_MIN, INT64_MAX), sl_error_text());
     return value;
 }
 
@@ -93,8 +89,7 @@ TEST(values_of_every_kind_are_read) {
     CHECK(float_of(gguf, "i8", 0) == -128);
     CHECK(float_of(gguf, "u64", 0) == 0x1p64);
     CHECK(sl_gguf_read_bool(sl_gguf_find(gguf, "bool"), 0, &flag) == SL_OK && flag);
-    CHECK(sl_gguf_read_text(sl_gguf_find(gguf, "text"), &text) == SL_OK &&
-          sl_span_is(text, "hello"));
+    CHECK(sl_gguf_read_text(sl_gguf_find(gguf, "text"), &text) == SL_OK && sl_span_is(text, "hello"));
     CHECK(sl_gguf_read_texts(sl_gguf_find(gguf, "texts"), texts) == SL_OK);
     CHECK(sl_span_is(texts[0], "a") && sl_span_is(texts[1], "") && sl_span_is(texts[2], "ccc"));
     CHECK_INT(sl_gguf_find(gguf, "empty")->n, 0);
@@ -103,11 +98,10 @@ TEST(values_of_every_kind_are_read) {
     sl_gguf_close(gguf);
 }
 
-#define CHECK_REFUSED(expr, text)                                                                  \
-    do {                                                                                           \
-        CHECK_INT(expr, SL_BAD_FILE);                                                              \
-        if (!strstr(sl_error_text(), text))                                                        \
-            test_failed(__FILE__, __LINE__, "%s", sl_error_text());                                \
+#define CHECK_REFUSED(expr, text)                                                                   \
+    do {                                                                                            \
+        CHECK_INT(expr, SL_BAD_FILE);                                                               \
+        if (!strstr(sl_error_text(), text)) test_failed(__FILE__, __LINE__, "%s", sl_error_text()); \
     } while (0)
 
 TEST(values_of_wrong_kind_or_range_are_refused_by_name) {
@@ -118,20 +112,14 @@ TEST(values_of_wrong_kind_or_range_are_refused_by_name) {
     double number;
     bool flag;
     sl_span text, texts[3];
-    CHECK_REFUSED(sl_gguf_read_int(sl_gguf_find(gguf, "u8"), 0, &integer, 1, 100),
-                  "'u8' holds 200; 1 to 100 are");
+    CHECK_REFUSED(sl_gguf_read_int(sl_gguf_find(gguf, "u8"), 0, &integer, 1, 100), "'u8' holds 200; 1 to 100 are");
     CHECK_INT(integer, 0);
-    CHECK_REFUSED(sl_gguf_read_int(sl_gguf_find(gguf, "u64"), 0, &integer, 0, INT64_MAX),
-                  "18446744073709551615");
-    CHECK_REFUSED(sl_gguf_read_int(sl_gguf_find(gguf, "f32"), 0, &integer, 0, 9),
-                  "holds f32, not an integer");
-    CHECK_REFUSED(sl_gguf_read_int(sl_gguf_find(gguf, "i32s"), 3, &integer, 0, 9),
-                  "3 elements; element 3");
+    CHECK_REFUSED(sl_gguf_read_int(sl_gguf_find(gguf, "u64"), 0, &integer, 0, INT64_MAX), "18446744073709551615");
+    CHECK_REFUSED(sl_gguf_read_int(sl_gguf_find(gguf, "f32"), 0, &integer, 0, 9), "holds f32, not an integer");
+    CHECK_REFUSED(sl_gguf_read_int(sl_gguf_find(gguf, "i32s"), 3, &integer, 0, 9), "3 elements; element 3");
     CHECK_REFUSED(sl_gguf_read_int(sl_gguf_find(gguf, "empty"), 0, &integer, 0, 9), "0 elements");
-    CHECK_REFUSED(sl_gguf_read_float(sl_gguf_find(gguf, "texts"), 0, &number),
-                  "an array of string, not a number");
-    CHECK_REFUSED(sl_gguf_read_float(sl_gguf_find(gguf, "bool"), 0, &number),
-                  "holds bool, not a number");
+    CHECK_REFUSED(sl_gguf_read_float(sl_gguf_find(gguf, "texts"), 0, &number), "an array of string, not a number");
+    CHECK_REFUSED(sl_gguf_read_float(sl_gguf_find(gguf, "bool"), 0, &number), "holds bool, not a number");
     CHECK_REFUSED(sl_gguf_read_bool(sl_gguf_find(gguf, "u8"), 0, &flag), "not a bool");
     CHECK_REFUSED(sl_gguf_read_bool(sl_gguf_find(gguf, "bad bool"), 0, &flag), "the bool 2");
     CHECK_REFUSED(sl_gguf_read_text(sl_gguf_find(gguf, "texts"), &text), "not a string");
@@ -151,8 +139,7 @@ TEST(tensors_may_stand_in_any_order_with_gaps) {
         CHECK_INT(sl_gguf_n_tensors(gguf), 3);
         CHECK_INT(sl_gguf_n_files(gguf), 1);
         CHECK_TEXT(sl_gguf_path(gguf), "");
-        const sl_gguf_tensor *late = sl_gguf_tensor_find(gguf, "late"),
-                             *middle = sl_gguf_tensor_find(gguf, "middle");
+        const sl_gguf_tensor *late = sl_gguf_tensor_find(gguf, "late"), *middle = sl_gguf_tensor_find(gguf, "middle");
         REQUIRE(late && middle && late == sl_gguf_tensor_at(gguf, 0));
         CHECK(sl_gguf_tensor_find(gguf, "lat") == NULL);
         CHECK_INT(late->n_bytes, 36);
@@ -170,13 +157,11 @@ TEST(a_file_may_have_nothing_in_it) {
     bytes b = {.n = 0};
     put_head(&b, 3, 0, 0);
     sl_gguf *gguf = parse_ok(&b);
-    CHECK(sl_gguf_find(gguf, "general.architecture") == NULL &&
-          sl_gguf_tensor_find(gguf, "output.weight") == NULL);
+    CHECK(sl_gguf_find(gguf, "general.architecture") == NULL && sl_gguf_tensor_find(gguf, "output.weight") == NULL);
     sl_gguf_close(gguf);
     bytes named = {.n = 0};
     put_head(&named, 3, 1, 0); // 64 bytes are the longest name
-    put_tensor(&named, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 1, 1, 0,
-               TYPE_I8, 0);
+    put_tensor(&named, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 1, 1, 0, TYPE_I8, 0);
     put_data(&named, 32, 1);
     sl_gguf_close(parse_ok(&named));
 }
@@ -190,14 +175,12 @@ TEST(a_file_cut_at_any_byte_is_refused) {
         sl_gguf *gguf;
         const uint8_t *data = at_end(room, b.n, b.data, n);
         CHECK(sl_gguf_parse(&gguf, data, n, NULL) == SL_BAD_FILE && gguf == NULL);
-        if (sl_gguf_parse(&gguf, data, n, &(sl_gguf_options){.allow_no_data = true}) != SL_OK)
-            continue;
+        if (sl_gguf_parse(&gguf, data, n, &(sl_gguf_options){.allow_no_data = true}) != SL_OK) continue;
         n_header_ok++;
         walk_gguf(gguf);
         sl_gguf_close(gguf);
     }
-    CHECK(n_header_ok >= 192 + 36 &&
-          n_header_ok < 192 + 36 + 64); // the cuts in the padding and the data
+    CHECK(n_header_ok >= 192 + 36 && n_header_ok < 192 + 36 + 64); // the cuts in the padding and the data
 }
 
 TEST(a_real_header_cut_at_every_4_KiB_is_refused) {
@@ -210,8 +193,7 @@ TEST(a_real_header_cut_at_every_4_KiB_is_refused) {
     sl_gguf_close(gguf);
     uint8_t *room = test_guarded(data_off);
     for (size_t n = 0; n < data_off; n += 4096)
-        CHECK(sl_gguf_parse(&gguf, at_end(room, data_off, map.data, n), n, NULL) == SL_BAD_FILE &&
-              gguf == NULL);
+        CHECK(sl_gguf_parse(&gguf, at_end(room, data_off, map.data, n), n, NULL) == SL_BAD_FILE && gguf == NULL);
     for (size_t n = data_off; n < map.n_bytes; n += 4 << 20)
         CHECK(sl_gguf_parse(&gguf, map.data, n, NULL) == SL_BAD_FILE);
     sl_map_close(&map);
@@ -228,8 +210,7 @@ TEST(damaged_bytes_do_no_harm) {
         for (uint32_t k = 1 + test_below(3); k > 0; k--) {
             static const uint8_t nasty[] = {0, 1, 0x7f, 0x80, 0xff};
             size_t at = test_below((uint32_t)good.n);
-            room[at] =
-                test_below(2) ? nasty[test_below(5)] : (uint8_t)(room[at] ^ 1u << test_below(8));
+            room[at] = test_below(2) ? nasty[test_below(5)] : (uint8_t)(room[at] ^ 1u << test_below(8));
         }
         sl_gguf_options options = {.allow_no_data = test_below(2)};
         if (sl_gguf_parse(&gguf, room, good.n, &options) != SL_OK) {

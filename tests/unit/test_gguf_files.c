@@ -32,8 +32,8 @@ static void check_refused(const char *path, sl_status status, const char *reason
     sl_status got = sl_gguf_open(&gguf, path, NULL);
     CHECK(gguf == NULL);
     if (got != status || !strstr(sl_error_text(), reason) || !strstr(sl_error_text(), path))
-        test_failed(__FILE__, __LINE__, "%s: status %d, \"%s\"; wanted %d, \"%s\"", path, got,
-                    sl_error_text(), status, reason);
+        test_failed(__FILE__, __LINE__, "%s: status %d, \"%s\"; wanted %d, \"%s\"", path, got, sl_error_text(), status,
+                    reason);
     if (got == SL_OK) sl_gguf_close(gguf);
 }
 
@@ -56,13 +56,11 @@ TEST(what_is_no_file_gets_a_plain_reason) {
 
 // ---- split sets
 
-static void put_u16_kv(bytes *b, const char *key, uint16_t value) {
-    put_kv(b, key, SL_GGUF_U16), put(b, &value, 2);
-}
+static void put_u16_kv(bytes *b, const char *key, uint16_t value) { put_kv(b, key, SL_GGUF_U16), put(b, &value, 2); }
 
 // Part `no` of `count` with one tensor, in the file NAME-0000x-of-0000y.gguf.
-static const char *write_part(const char *name, unsigned no, unsigned count, unsigned says_no,
-                              unsigned says_count, uint32_t n_tensors, const char *tensor) {
+static const char *write_part(const char *name, unsigned no, unsigned count, unsigned says_no, unsigned says_count,
+                              uint32_t n_tensors, const char *tensor) {
     char file[128];
     bytes b = {.n = 0};
     put_head(&b, 3, 1, 5);
@@ -119,8 +117,7 @@ TEST(a_split_set_opens_by_its_first_file) {
 
 TEST(a_broken_split_set_is_refused_with_the_file_named) {
     write_part("m", 0, 2, 0, 2, 2, "a");
-    const char *first = in_scratch("m-00001-of-00002.gguf"),
-               *second = in_scratch("m-00002-of-00002.gguf");
+    const char *first = in_scratch("m-00001-of-00002.gguf"), *second = in_scratch("m-00002-of-00002.gguf");
     check_refused(second, SL_IO, "No such file");
     sl_gguf *gguf;
     CHECK_INT(sl_gguf_open(&gguf, first, NULL), SL_IO);
@@ -137,17 +134,14 @@ TEST(a_broken_split_set_is_refused_with_the_file_named) {
         {0, 0, 2, "b", "another split set"},
     };
     for (size_t i = 0; i < SL_COUNT(wrong); i++) {
-        write_part("m", 1, 2, wrong[i].says_no, wrong[i].says_count, wrong[i].n_tensors,
-                   wrong[i].tensor);
+        write_part("m", 1, 2, wrong[i].says_no, wrong[i].says_count, wrong[i].n_tensors, wrong[i].tensor);
         CHECK_INT(sl_gguf_open(&gguf, first, NULL), SL_BAD_FILE);
-        if (!strstr(sl_error_text(), wrong[i].reason))
-            test_failed(__FILE__, __LINE__, "%s", sl_error_text());
+        if (!strstr(sl_error_text(), wrong[i].reason)) test_failed(__FILE__, __LINE__, "%s", sl_error_text());
     }
     write_part("m", 1, 2, 1, 2, 2, "b");
     check_refused(second, SL_BAD_ARG, "part 2 of 2; open part 1");
     write_part("n", 0, 2, 0, 2, 5, "a"), write_part("n", 1, 2, 1, 2, 5, "b");
-    check_refused(in_scratch("n-00001-of-00002.gguf"), SL_BAD_FILE,
-                  "should have 5 tensors, but its files have 2");
+    check_refused(in_scratch("n-00001-of-00002.gguf"), SL_BAD_FILE, "should have 5 tensors, but its files have 2");
     REQUIRE(rename(first, in_scratch("renamed.gguf")) == 0);
     check_refused(in_scratch("renamed.gguf"), SL_BAD_FILE, "does not end in -00001-of-00002.gguf");
 }
@@ -163,8 +157,7 @@ static sl_status rewrite(sl_gguf *from, const char *path) {
     sl_gguf_writer *writer;
     sl_status status = sl_gguf_writer_create(&writer);
     if (status != SL_OK) return status;
-    for (size_t i = 0; i < sl_gguf_n_kv(from); i++)
-        SL_TRY_OUT(sl_gguf_writer_copy_kv(writer, sl_gguf_kv_at(from, i)));
+    for (size_t i = 0; i < sl_gguf_n_kv(from); i++) SL_TRY_OUT(sl_gguf_writer_copy_kv(writer, sl_gguf_kv_at(from, i)));
     for (size_t i = 0; i < sl_gguf_n_tensors(from); i++) {
         const sl_gguf_tensor *t = sl_gguf_tensor_at(from, i);
         char name[80];
@@ -182,14 +175,12 @@ static void check_equal(const sl_gguf *a, const sl_gguf *b) {
     CHECK_INT(sl_gguf_alignment(a), sl_gguf_alignment(b));
     for (size_t i = 0; i < sl_gguf_n_kv(a); i++) {
         const sl_gguf_kv *x = sl_gguf_kv_at(a, i), *y = sl_gguf_kv_at(b, i);
-        CHECK(sl_span_equal(x->key, y->key) && x->kind == y->kind && x->elem_kind == y->elem_kind &&
-              x->n == y->n);
+        CHECK(sl_span_equal(x->key, y->key) && x->kind == y->kind && x->elem_kind == y->elem_kind && x->n == y->n);
         REQUIRE(x->n_bytes == y->n_bytes && memcmp(x->data, y->data, x->n_bytes) == 0);
     }
     for (size_t i = 0; i < sl_gguf_n_tensors(a); i++) {
         const sl_gguf_tensor *x = sl_gguf_tensor_at(a, i), *y = sl_gguf_tensor_at(b, i);
-        CHECK(sl_span_equal(x->name, y->name) && x->type_id == y->type_id &&
-              x->n_dims == y->n_dims);
+        CHECK(sl_span_equal(x->name, y->name) && x->type_id == y->type_id && x->n_dims == y->n_dims);
         CHECK(memcmp(x->dim, y->dim, sizeof x->dim) == 0);
         REQUIRE(x->n_bytes == y->n_bytes && memcmp(x->data, y->data, x->n_bytes) == 0);
     }
@@ -214,8 +205,7 @@ TEST(a_written_file_reads_back_equal) {
 
 TEST(a_real_model_written_anew_reads_back_equal) {
     sl_gguf *a;
-    REQUIRE_OK(sl_gguf_open(&a, test_model_path("SmolLM2-135M-Instruct.Q4_1.gguf"), NULL),
-               sl_error_text());
+    REQUIRE_OK(sl_gguf_open(&a, test_model_path("SmolLM2-135M-Instruct.Q4_1.gguf"), NULL), sl_error_text());
     check_round_trip(a, in_scratch("model.gguf"));
     sl_gguf_close(a);
 }
@@ -247,8 +237,7 @@ TEST(values_set_by_the_writer_read_back) {
     CHECK(sl_gguf_read_float(sl_gguf_find(gguf, "fs"), 0, &number) == SL_OK && number == 0.25);
     CHECK(sl_gguf_read_bool(sl_gguf_find(gguf, "b"), 0, &flag) == SL_OK && flag);
     CHECK(sl_gguf_read_text(sl_gguf_find(gguf, "s"), &text) == SL_OK && sl_span_is(text, "text"));
-    CHECK(sl_gguf_read_texts(sl_gguf_find(gguf, "ss"), back) == SL_OK &&
-          sl_span_is(back[2], "three"));
+    CHECK(sl_gguf_read_texts(sl_gguf_find(gguf, "ss"), back) == SL_OK && sl_span_is(back[2], "three"));
     CHECK_INT(sl_gguf_find(gguf, "none")->n, 0);
     sl_gguf_close(gguf);
 }
@@ -258,8 +247,7 @@ TEST(the_writer_refuses_what_the_reader_would) {
     REQUIRE_OK(sl_gguf_writer_create(&writer), sl_error_text());
     CHECK_INT(sl_gguf_writer_set_u32(writer, "", 1), SL_BAD_ARG);
     CHECK_INT(sl_gguf_writer_add_tensor(writer, "", SL_TYPE_F32, (uint64_t[]){4}, 1), SL_BAD_ARG);
-    CHECK_INT(sl_gguf_writer_add_tensor(writer, "t", SL_TYPE_Q4_0, (uint64_t[]){33}, 1),
-              SL_BAD_FILE);
+    CHECK_INT(sl_gguf_writer_add_tensor(writer, "t", SL_TYPE_Q4_0, (uint64_t[]){33}, 1), SL_BAD_FILE);
     CHECK_INT(sl_gguf_writer_add_tensor(writer, "t", SL_TYPE_F32, (uint64_t[]){4}, 5), SL_BAD_ARG);
     CHECK_INT(sl_gguf_writer_add_tensor(writer, "t", SL_TYPE_F32, (uint64_t[]){4}, 1), SL_OK);
     CHECK_INT(sl_gguf_writer_set_u32(writer, "general.alignment", 7), SL_OK);
@@ -282,8 +270,7 @@ TEST(a_failed_write_leaves_the_old_file_and_nothing_else) {
     const char *path = write_file("keep.gguf", &b);
     sl_gguf_writer *writer;
     REQUIRE_OK(sl_gguf_writer_create(&writer), sl_error_text());
-    REQUIRE_OK(sl_gguf_writer_add_tensor(writer, "t", SL_TYPE_F32, (uint64_t[]){1 << 20}, 1),
-               sl_error_text());
+    REQUIRE_OK(sl_gguf_writer_add_tensor(writer, "t", SL_TYPE_F32, (uint64_t[]){1 << 20}, 1), sl_error_text());
     CHECK_INT(sl_gguf_writer_write(writer, path, fill_fails, NULL), SL_CANCELLED);
     CHECK_INT(sl_gguf_writer_write(writer, test_scratch_dir(), fill_fails, NULL), SL_IO);
     CHECK_INT(sl_gguf_writer_write(writer, in_scratch("none/x.gguf"), fill_fails, NULL), SL_IO);

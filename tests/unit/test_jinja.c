@@ -11,15 +11,13 @@
 #include "text/chat_template.h"
 
 // NULL if it fails.
-static char *render(const char *source, size_t n, const char *conversation,
-                    const sl_chat_options *options) {
+static char *render(const char *source, size_t n, const char *conversation, const sl_chat_options *options) {
     sl_chat_template *tmpl;
     char *text = NULL;
     size_t n_bytes;
     sl_error_clear();
     if (sl_chat_template_create(&tmpl, sl_span_make(source, n)) != SL_OK) return NULL;
-    sl_status status =
-        sl_chat_template_render(tmpl, &text, &n_bytes, sl_span_of(conversation), options);
+    sl_status status = sl_chat_template_render(tmpl, &text, &n_bytes, sl_span_of(conversation), options);
     CHECK((status == SL_OK) == (text != NULL));
     if (text) CHECK_INT(text[n_bytes], 0);
     sl_chat_template_destroy(tmpl);
@@ -32,12 +30,10 @@ static const sl_chat_options noon = {.now_unix = 1796036400, .utc_offset_s = 360
 TEST(small_templates_render_as_jinja2_does) {
     for (size_t i = 0; i < SL_COUNT(cases); i++) {
         char *text = render(cases[i].source, strlen(cases[i].source), context, &noon);
-        bool same = text && cases[i].expected ? strcmp(text, cases[i].expected) == 0
-                                              : !text && !cases[i].expected;
+        bool same = text && cases[i].expected ? strcmp(text, cases[i].expected) == 0 : !text && !cases[i].expected;
         if (!same)
             test_failed(__FILE__, __LINE__, "%s gives \"%s\", not \"%s\" (%s)", cases[i].source,
-                        text ? text : "a failure",
-                        cases[i].expected ? cases[i].expected : "a failure",
+                        text ? text : "a failure", cases[i].expected ? cases[i].expected : "a failure",
                         text ? "" : sl_error_text());
         if (!text) CHECK(sl_error_text()[0] != 0);
         sl_free(text);
@@ -46,30 +42,25 @@ TEST(small_templates_render_as_jinja2_does) {
 
 static void must_render(const char *source, const char *conversation, const char *expected) {
     char *text = render(source, strlen(source), conversation, NULL);
-    if (!text)
-        test_failed(__FILE__, __LINE__, "%s: %s", source, sl_error_text());
-    else
-        CHECK_TEXT(text, expected);
+    if (!text) test_failed(__FILE__, __LINE__, "%s: %s", source, sl_error_text());
+    else CHECK_TEXT(text, expected);
     sl_free(text);
 }
 
 static void must_fail(const char *source, const char *conversation, const char *word) {
-    static const sl_chat_options few_steps = {.max_steps =
-                                                  1000000}; // so that slow builds are quick, too
+    static const sl_chat_options few_steps = {.max_steps = 1000000}; // so that slow builds are quick, too
     char *text = render(source, strlen(source), conversation, &few_steps);
-    if (text)
-        test_failed(__FILE__, __LINE__, "%.80s gives \"%.80s\"", source, text);
+    if (text) test_failed(__FILE__, __LINE__, "%.80s gives \"%.80s\"", source, text);
     else if (!strstr(sl_error_text(), word))
-        test_failed(__FILE__, __LINE__, "%.80s: the reason \"%s\" lacks \"%s\"", source,
-                    sl_error_text(), word);
+        test_failed(__FILE__, __LINE__, "%.80s: the reason \"%s\" lacks \"%s\"", source, sl_error_text(), word);
     sl_free(text);
 }
 
 static const char plain[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}]}";
 
 // prefix, then `unit` n times, then `middle`, then `close` n times
-static char *nest(const char *prefix, const char *unit, const char *middle, const char *close,
-                  size_t n, const char *suffix) {
+static char *nest(const char *prefix, const char *unit, const char *middle, const char *close, size_t n,
+                  const char *suffix) {
     sl_buf buf = {0};
     char *text;
     sl_buf_text(&buf, prefix);
@@ -109,8 +100,7 @@ TEST(deep_nesting_is_refused) {
         {"", "{% set x %}", "x", "{% endset %}", ""},
     };
     for (size_t i = 0; i < SL_COUNT(shapes); i++) {
-        char *text =
-            nest(shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3], 60000, shapes[i][4]);
+        char *text = nest(shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3], 60000, shapes[i][4]);
         must_fail(text, plain, "");
         sl_free(text);
     }
@@ -220,17 +210,15 @@ TEST(building_a_text_piece_by_piece_is_cheap) {
                 "{% endfor %}{{ ns.x|length }}",
                 plain, "1000000");
     // two texts grown from the same beginning do not disturb each other
-    must_render(
-        "{% set a = 'x' ~ 'y' %}{% set b = a ~ '1' %}{% set c = a ~ '2' %}{{ a }}{{ b }}{{ c }}",
-        plain, "xyxy1xy2");
+    must_render("{% set a = 'x' ~ 'y' %}{% set b = a ~ '1' %}{% set c = a ~ '2' %}{{ a }}{{ b }}{{ c }}", plain,
+                "xyxy1xy2");
 }
 
 TEST(searching_long_texts_is_cheap) {
-    must_render(
-        "{% set s = 'ab ' * 300000 %}{{ s.rfind('b') }} {{ s.find('c') }} {{ s.count('ab') }} "
-        "{{ s.split(' ', 5)|length }} {{ s.rsplit('b', 2)|length }} {{ s.rstrip()|length }} "
-        "{{ 'c' in s }}",
-        plain, "899998 -1 300000 6 3 899999 False");
+    must_render("{% set s = 'ab ' * 300000 %}{{ s.rfind('b') }} {{ s.find('c') }} {{ s.count('ab') }} "
+                "{{ s.split(' ', 5)|length }} {{ s.rsplit('b', 2)|length }} {{ s.rstrip()|length }} "
+                "{{ 'c' in s }}",
+                plain, "899998 -1 300000 6 3 899999 False");
     must_render("{{ ('a' * 300000).find('a' * 150000 ~ 'b') }}", plain, "-1");
 }
 
@@ -245,18 +233,16 @@ TEST(bad_conversations_are_refused) {
     must_fail("x", "{\"messages\": [], \"x\": \"\xff\"}", "JSON");
     must_fail("x", "{\"messages\": [], \"x\": 123456789012345678901234567890}", "JSON");
     must_render("{{ x|length }}", "{\"messages\": [], \"x\": \"a\\u0000b\"}", "3");
-    must_render("{{ x }}", "{\"messages\": [], \"x\": {\"b\": 1, \"a\": 2, \"b\": 3}}",
-                "{'b': 3, 'a': 2}");
+    must_render("{{ x }}", "{\"messages\": [], \"x\": {\"b\": 1, \"a\": 2, \"b\": 3}}", "{'b': 3, 'a': 2}");
     must_render("{{ x }}", "{\"messages\": [], \"x\": [1, 1.0, -0.0, 9223372036854775807]}",
                 "[1, 1.0, -0.0, 9223372036854775807]");
 }
 
 TEST(messages_are_prepared_as_transformers_does) {
-    must_render("{{ messages }}",
-                "{\"messages\": [{\"role\": \"a\", \"content\": null, \"reasoning\": \"r\"}]}",
+    must_render("{{ messages }}", "{\"messages\": [{\"role\": \"a\", \"content\": null, \"reasoning\": \"r\"}]}",
                 "[{'thinking': 'r', 'role': 'a', 'reasoning': 'r', 'reasoning_content': 'r'}]");
-    must_render("{{ tools }}{{ documents }}{{ add_generation_prompt }}{{ bos_token is defined }}",
-                plain, "NoneNoneFalseFalse");
+    must_render("{{ tools }}{{ documents }}{{ add_generation_prompt }}{{ bos_token is defined }}", plain,
+                "NoneNoneFalseFalse");
     sl_chat_options options = {.bos = sl_span_of("<s>"), .eos = sl_span_of("")};
     char *text = render("[{{ bos_token }}|{{ eos_token }}]", 33, plain, &options);
     CHECK_TEXT(text, "[<s>|]");

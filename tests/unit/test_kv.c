@@ -66,10 +66,8 @@ static void step(void) {
         }
     bool fails = test_below(3) == 0;
     for (int s = N_SEQ; s-- > 0;) {
-        if (fails)
-            sl_kv_retract(&kv, s, old[s], copy[s]);
-        else
-            want_n[s] += n_more[s];
+        if (fails) sl_kv_retract(&kv, s, old[s], copy[s]);
+        else want_n[s] += n_more[s];
     }
 }
 

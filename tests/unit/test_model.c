@@ -23,8 +23,8 @@ static void check_refusal(const refusal *c) {
     sl_status status = sl_model_open(&m, path, NULL);
     const char *text = sl_error_text(), *at = strstr(text, path);
     if (status != c->status || m || !strstr(text, c->reason) || !at || strstr(at + 1, path))
-        test_failed(__FILE__, __LINE__, "%s, %s: status %d, \"%s\"; wanted %d and \"%s\"", c->arch,
-                    c->edit.name, status, text, c->status, c->reason);
+        test_failed(__FILE__, __LINE__, "%s, %s: status %d, \"%s\"; wanted %d and \"%s\"", c->arch, c->edit.name,
+                    status, text, c->status, c->reason);
     if (status == SL_OK) sl_model_close(m);
 }
 
@@ -57,16 +57,13 @@ TEST(what_a_family_does_not_do_is_refused_by_name) {
         {"mamba", DROP_K("none"), SL_UNSUPPORTED, "'mamba'"},
         {"llama4", DROP_K("none"), SL_UNSUPPORTED, "'llama4'"},
         {"qwen3moe", DROP_K("none"), SL_UNSUPPORTED, "'qwen3moe'"},
-        {"llama", ADD_T("blk.1.attn_qkv.weight", 64, 256), SL_UNSUPPORTED,
-         "'blk.1.attn_qkv.weight'"},
+        {"llama", ADD_T("blk.1.attn_qkv.weight", 64, 256), SL_UNSUPPORTED, "'blk.1.attn_qkv.weight'"},
         {"llama", ADD_T("blk.1.attn_sinks.weight", 4, 1), SL_UNSUPPORTED, "attn_sinks"},
         {"llama", ADD_T("blk.1.ffn_gate_exps.weight", 64, 96), SL_UNSUPPORTED, "ffn_gate_exps"},
         {"llama", ADD_T("blk.0.attn_q_norm.weight", 32, 1), SL_UNSUPPORTED, "attn_q_norm"},
         {"llama", ADD_T("blk.0.post_ffw_norm.weight", 64, 1), SL_UNSUPPORTED, "post_ffw_norm"},
-        {"llama", ADD_T("blk.3.attn_norm.weight", 64, 1), SL_UNSUPPORTED,
-         "'blk.3.attn_norm.weight'"},
-        {"llama", ADD_T("blk.00.attn_norm.weight", 64, 1), SL_UNSUPPORTED,
-         "'blk.00.attn_norm.weight'"},
+        {"llama", ADD_T("blk.3.attn_norm.weight", 64, 1), SL_UNSUPPORTED, "'blk.3.attn_norm.weight'"},
+        {"llama", ADD_T("blk.00.attn_norm.weight", 64, 1), SL_UNSUPPORTED, "'blk.00.attn_norm.weight'"},
         {"llama", ADD_T("rope_factors_long.weight", 16, 1), SL_UNSUPPORTED, "rope_factors_long"},
         {"llama", ADD_T("output_norm.bias", 64, 1), SL_UNSUPPORTED, "output_norm.bias"},
     };
@@ -81,8 +78,7 @@ TEST(impossible_keys_are_refused_by_name) {
         {"llama", DROP_K(".context_length"), SL_BAD_FILE, "context_length"},
         {"llama", DROP_K(".feed_forward_length"), SL_BAD_FILE, "feed_forward_length"},
         {"llama", DROP_K(".attention.head_count"), SL_BAD_FILE, "attention.head_count"},
-        {"llama", DROP_K(".attention.layer_norm_rms_epsilon"), SL_BAD_FILE,
-         "layer_norm_rms_epsilon"},
+        {"llama", DROP_K(".attention.layer_norm_rms_epsilon"), SL_BAD_FILE, "layer_norm_rms_epsilon"},
         {"llama", INT(".block_count", 0), SL_BAD_FILE, "block_count"},
         {"llama", INT(".block_count", 1025), SL_BAD_FILE, "block_count"},
         {"llama", INT(".block_count", -1), SL_BAD_FILE, "block_count"},
@@ -117,17 +113,13 @@ TEST(impossible_keys_are_refused_by_name) {
         {"llama", TEXT(".rope.freq_base", "10000"), SL_BAD_FILE, "rope.freq_base"},
         {"llama", FLOAT(".rope.scaling.factor", -2), SL_BAD_FILE, "rope.scaling.factor"},
         {"llama", INT(".rope.scaling.type", 2), SL_BAD_FILE, "rope.scaling.type"},
-        {"llama", FLOAT(".attention.layer_norm_rms_epsilon", 0), SL_BAD_FILE,
-         "layer_norm_rms_epsilon"},
-        {"llama", FLOAT(".attention.layer_norm_rms_epsilon", -1), SL_BAD_FILE,
-         "layer_norm_rms_epsilon"},
-        {"llama", FLOAT(".attention.layer_norm_rms_epsilon", NAN), SL_BAD_FILE,
-         "layer_norm_rms_epsilon"},
+        {"llama", FLOAT(".attention.layer_norm_rms_epsilon", 0), SL_BAD_FILE, "layer_norm_rms_epsilon"},
+        {"llama", FLOAT(".attention.layer_norm_rms_epsilon", -1), SL_BAD_FILE, "layer_norm_rms_epsilon"},
+        {"llama", FLOAT(".attention.layer_norm_rms_epsilon", NAN), SL_BAD_FILE, "layer_norm_rms_epsilon"},
         {"llama", INT(".attention.sliding_window", -1), SL_BAD_FILE, "sliding_window"},
         {"gemma2", FLOAT(".attn_logit_softcapping", -1), SL_BAD_FILE, "attn_logit_softcapping"},
         {"gemma2", FLOAT(".final_logit_softcapping", NAN), SL_BAD_FILE, "final_logit_softcapping"},
-        {"gemma3", INTS(".attention.sliding_window_pattern", 1, 4), SL_BAD_FILE,
-         "sliding_window_pattern"},
+        {"gemma3", INTS(".attention.sliding_window_pattern", 1, 4), SL_BAD_FILE, "sliding_window_pattern"},
     };
     check_refusals(cases, SL_COUNT(cases));
 }
@@ -136,22 +128,16 @@ TEST(impossible_tensors_are_refused_by_name) {
     static const refusal cases[] = {
         {"llama", DROP_T("token_embd.weight"), SL_BAD_FILE, "'token_embd.weight' is missing"},
         {"llama", DROP_T("output_norm.weight"), SL_BAD_FILE, "'output_norm.weight' is missing"},
-        {"llama", DROP_T("blk.2.ffn_down.weight"), SL_BAD_FILE,
-         "'blk.2.ffn_down.weight' is missing"},
+        {"llama", DROP_T("blk.2.ffn_down.weight"), SL_BAD_FILE, "'blk.2.ffn_down.weight' is missing"},
         {"qwen2", DROP_T("blk.1.attn_k.bias"), SL_BAD_FILE, "'blk.1.attn_k.bias' is missing"},
-        {"qwen3", DROP_T("blk.0.attn_q_norm.weight"), SL_BAD_FILE,
-         "'blk.0.attn_q_norm.weight' is missing"},
-        {"gemma2", DROP_T("blk.0.post_ffw_norm.weight"), SL_BAD_FILE,
-         "'blk.0.post_ffw_norm.weight' is missing"},
-        {"llama", ADD_T("blk.1.attn_q.bias", 128, 1), SL_BAD_FILE,
-         "'blk.0.attn_q.bias' is missing"},
+        {"qwen3", DROP_T("blk.0.attn_q_norm.weight"), SL_BAD_FILE, "'blk.0.attn_q_norm.weight' is missing"},
+        {"gemma2", DROP_T("blk.0.post_ffw_norm.weight"), SL_BAD_FILE, "'blk.0.post_ffw_norm.weight' is missing"},
+        {"llama", ADD_T("blk.1.attn_q.bias", 128, 1), SL_BAD_FILE, "'blk.0.attn_q.bias' is missing"},
         {"llama", SHAPE_T("blk.1.attn_q.weight", 128, 64), SL_BAD_FILE, "128 x 64"},
-        {"llama", SHAPE_T("blk.0.attn_norm.weight", 32, 1), SL_BAD_FILE,
-         "'blk.0.attn_norm.weight'"},
+        {"llama", SHAPE_T("blk.0.attn_norm.weight", 32, 1), SL_BAD_FILE, "'blk.0.attn_norm.weight'"},
         {"llama", SHAPE_T("output_norm.weight", 65, 1), SL_BAD_FILE, "'output_norm.weight'"},
         {"llama", RETYPE_T("blk.0.attn_norm.weight", SL_TYPE_F16), SL_UNSUPPORTED, "must be F32"},
-        {"qwen2", RETYPE_T("blk.2.attn_q.bias", SL_TYPE_BF16), SL_UNSUPPORTED,
-         "'blk.2.attn_q.bias'"},
+        {"qwen2", RETYPE_T("blk.2.attn_q.bias", SL_TYPE_BF16), SL_UNSUPPORTED, "'blk.2.attn_q.bias'"},
         {"llama", RETYPE_T("blk.2.attn_q.weight", 24), SL_UNSUPPORTED, "type I8"},
         {"llama", ADD_T("rope_freqs.weight", 15, 1), SL_BAD_FILE, "rope_freqs.weight"},
     };
@@ -170,12 +156,9 @@ TEST(impossible_vocabularies_are_refused_by_name) {
         {"llama", FLOATS("tokenizer.ggml.scores", 1, 299), SL_BAD_FILE, "299 elements for 300"},
         {"llama", INTS("tokenizer.ggml.scores", 1, 300), SL_BAD_FILE, "tokenizer.ggml.scores"},
         {"llama", FLOATS("tokenizer.ggml.scores", NAN, 300), SL_BAD_FILE, "tokenizer.ggml.scores"},
-        {"llama", FLOATS("tokenizer.ggml.token_type", 1, 300), SL_BAD_FILE,
-         "tokenizer.ggml.token_type"},
-        {"llama", INTS("tokenizer.ggml.token_type", 7, 300), SL_BAD_FILE,
-         "tokenizer.ggml.token_type"},
-        {"llama", INTS("tokenizer.ggml.token_type", 1, 301), SL_BAD_FILE,
-         "tokenizer.ggml.token_type"},
+        {"llama", FLOATS("tokenizer.ggml.token_type", 1, 300), SL_BAD_FILE, "tokenizer.ggml.token_type"},
+        {"llama", INTS("tokenizer.ggml.token_type", 7, 300), SL_BAD_FILE, "tokenizer.ggml.token_type"},
+        {"llama", INTS("tokenizer.ggml.token_type", 1, 301), SL_BAD_FILE, "tokenizer.ggml.token_type"},
         {"llama", INTS("tokenizer.ggml.merges", 1, 3), SL_BAD_FILE, "tokenizer.ggml.merges"},
         {"llama", INT("tokenizer.ggml.bos_token_id", 300), SL_BAD_FILE, "bos_token_id"},
         {"llama", INT("tokenizer.ggml.eos_token_id", -2), SL_BAD_FILE, "eos_token_id"},
@@ -216,8 +199,8 @@ TEST(values_that_change_nothing_are_no_reason_to_refuse) {
 TEST(a_window_holds_in_every_family) {
     static const char *const archs[] = {"llama", "smollm3", "qwen2", "qwen3"};
     static const edit window[] = {INT(".attention.sliding_window", 7), END};
-    static const edit pattern[] = {INT(".attention.sliding_window", 7),
-                                   INT(".attention.sliding_window_pattern", 2), END};
+    static const edit pattern[] = {INT(".attention.sliding_window", 7), INT(".attention.sliding_window_pattern", 2),
+                                   END};
     for (size_t i = 0; i < SL_COUNT(archs); i++) {
         sl_model *m = open_with(archs[i], window);
         for (int l = 0; l < 3; l++) CHECK_INT(m->config.layer[l].window, 7);
@@ -233,12 +216,10 @@ TEST(gemmas_have_their_patterns) {
     r.n_layer = 4;
     sl_model *m = make_model(&r);
     for (int l = 0; l < 4; l++) CHECK_INT(m->config.layer[l].window, l % 2 ? 0 : 4096);
-    CHECK(m->config.attn_softcap == 50 && m->config.final_softcap == 30 &&
-          m->config.embed_scale == 8);
+    CHECK(m->config.attn_softcap == 50 && m->config.final_softcap == 30 && m->config.embed_scale == 8);
     CHECK_INT(m->config.n_rope, 1);
     sl_model_close(m);
-    static const edit edits[] = {INT(".attention.sliding_window", 9), FLOAT(".rope.freq_base", 1e6),
-                                 END};
+    static const edit edits[] = {INT(".attention.sliding_window", 9), FLOAT(".rope.freq_base", 1e6), END};
     r = recipe("gemma3");
     r.n_layer = 7;
     r.edits = edits;
@@ -273,23 +254,19 @@ TEST(smollm3_leaves_every_fourth_layer_unrotated) {
 
 TEST(rotary_scaling) {
     static const edit linear[] = {FLOAT(".rope.scaling.factor", 4), END};
-    static const edit off[] = {FLOAT(".rope.scaling.factor", 4), TEXT(".rope.scaling.type", "none"),
-                               END};
+    static const edit off[] = {FLOAT(".rope.scaling.factor", 4), TEXT(".rope.scaling.type", "none"), END};
     sl_model *m = open_with("llama", linear);
-    for (int i = 0; i < 16; i++)
-        CHECK_NEAR(m->config.rope[0].inv_freq[i] * pow(1e4, i / 16.0), 0.25, 1e-12);
+    for (int i = 0; i < 16; i++) CHECK_NEAR(m->config.rope[0].inv_freq[i] * pow(1e4, i / 16.0), 0.25, 1e-12);
     sl_model_close(m);
     m = open_with("llama", off);
     CHECK_NEAR(m->config.rope[0].inv_freq[0], 1, 0);
     sl_model_close(m);
     // transformers 5.24, _compute_yarn_parameters: theta 10000, factor 8, 32 columns, 512 positions
     // (float32 there)
-    static const double want[16] = {1.0,      0.5623413,     0.27669930,    0.13337096,
-                                    0.0625,   0.028117066,   0.011858541,   0.0044456985,
-                                    0.00125,  7.0292666e-04, 3.9528471e-04, 2.2228493e-04,
-                                    1.25e-04, 7.0292666e-05, 3.9528471e-05, 2.2228493e-05};
-    static const edit yarn[] = {FLOAT(".rope.scaling.factor", 8),
-                                TEXT(".rope.scaling.type", "yarn"),
+    static const double want[16] = {
+        1.0,     0.5623413,     0.27669930,    0.13337096,    0.0625,   0.028117066,   0.011858541,   0.0044456985,
+        0.00125, 7.0292666e-04, 3.9528471e-04, 2.2228493e-04, 1.25e-04, 7.0292666e-05, 3.9528471e-05, 2.2228493e-05};
+    static const edit yarn[] = {FLOAT(".rope.scaling.factor", 8), TEXT(".rope.scaling.type", "yarn"),
                                 INT(".rope.scaling.original_context_length", 512), END};
     m = open_with("qwen3", yarn);
     for (int i = 0; i < 16; i++) CHECK(fabs(m->config.rope[0].inv_freq[i] / want[i] - 1) < 3e-7);
@@ -298,8 +275,7 @@ TEST(rotary_scaling) {
 }
 
 TEST(layers_may_differ) {
-    static const edit edits[] = {INTS(".attention.head_count", 4, 3),
-                                 INTS(".attention.head_count_kv", 2, 3),
+    static const edit edits[] = {INTS(".attention.head_count", 4, 3), INTS(".attention.head_count_kv", 2, 3),
                                  INTS(".feed_forward_length", 96, 3), END};
     sl_model_close(open_with("llama", edits));
 }
@@ -329,18 +305,16 @@ TEST(a_file_without_vocabulary_has_token_ids_only) {
 }
 
 TEST(vocabulary) {
-    static const edit edits[] = {
-        INT("tokenizer.ggml.eot_token_id", 7), INT("tokenizer.ggml.unknown_token_id", 4294967295.0),
-        BOOL("tokenizer.ggml.add_bos_token", 0), TEXT("tokenizer.ggml.pre", "x"), END};
+    static const edit edits[] = {INT("tokenizer.ggml.eot_token_id", 7),
+                                 INT("tokenizer.ggml.unknown_token_id", 4294967295.0),
+                                 BOOL("tokenizer.ggml.add_bos_token", 0), TEXT("tokenizer.ggml.pre", "x"), END};
     model_recipe r = recipe("llama");
     r.edits = edits;
     sl_model *m;
-    REQUIRE_OK(
-        sl_model_open(&m, write_model(&r), &(sl_model_options){.vocab_only = true, .pre = "y"}),
-        sl_error_text());
+    REQUIRE_OK(sl_model_open(&m, write_model(&r), &(sl_model_options){.vocab_only = true, .pre = "y"}),
+               sl_error_text());
     const sl_vocab *v = &m->vocab;
-    CHECK(v->kind == SL_VOCAB_SPM && v->n_vocab == 300 && v->bos == 0 && v->eos == 1 &&
-          v->unk == -1);
+    CHECK(v->kind == SL_VOCAB_SPM && v->n_vocab == 300 && v->bos == 0 && v->eos == 1 && v->unk == -1);
     CHECK(v->add_bos == 0 && v->add_eos == -1 && v->add_space_prefix == -1);
     CHECK(sl_span_is(v->pre, "y") && sl_span_is(v->token[3], "word3"));
     CHECK(v->score[299] == -299 && v->type[1] == 3 && v->type[299] == 1);
@@ -354,8 +328,7 @@ TEST(weights_are_looked_through_for_nan) {
                                      SL_TYPE_Q4_1, SL_TYPE_Q5_0,   SL_TYPE_Q5_1,   SL_TYPE_Q8_0,
                                      SL_TYPE_Q2_K, SL_TYPE_Q3_K,   SL_TYPE_Q4_K,   SL_TYPE_Q5_K,
                                      SL_TYPE_Q6_K, SL_TYPE_IQ4_NL, SL_TYPE_IQ4_XS, SL_TYPE_MXFP4};
-    static const uint16_t scale_at[] = {2,  0,   0, 0, 2,   0, 2, 0,
-                                        82, 108, 2, 2, 208, 0, 0, 0}; // facts of the format
+    static const uint16_t scale_at[] = {2, 0, 0, 0, 2, 0, 2, 0, 82, 108, 2, 2, 208, 0, 0, 0}; // facts of the format
     for (size_t i = 0; i < SL_COUNT(types); i++) {
         model_recipe r = recipe("llama");
         r.type = (sl_type)types[i];
@@ -366,8 +339,7 @@ TEST(weights_are_looked_through_for_nan) {
         const sl_type_info *info = sl_type_find(types[i]);
         char path[512];
         snprintf(path, sizeof path, "%s", sl_gguf_path(m->gguf));
-        uint64_t at = sl_gguf_tensor_at(m->gguf, w->source)->file_off + w->n_bytes -
-                      info->blk_bytes + scale_at[i];
+        uint64_t at = sl_gguf_tensor_at(m->gguf, w->source)->file_off + w->n_bytes - info->blk_bytes + scale_at[i];
         sl_model_close(m);
         FILE *f = fopen(path, "r+b");
         REQUIRE(f && fseek(f, (long)at, SEEK_SET) == 0);
@@ -378,8 +350,7 @@ TEST(weights_are_looked_through_for_nan) {
         REQUIRE_OK(sl_model_open(&m, path, NULL), sl_error_text());
         sl_status status = sl_weights_check(m->gguf);
         if (status != SL_BAD_FILE || !strstr(sl_error_text(), "blk.2.ffn_down.weight"))
-            test_failed(__FILE__, __LINE__, "%s: status %d, %s", info->name, status,
-                        sl_error_text());
+            test_failed(__FILE__, __LINE__, "%s: status %d, %s", info->name, status, sl_error_text());
         sl_model_close(m);
     }
 }

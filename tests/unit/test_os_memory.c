@@ -26,10 +26,8 @@ static void write_text(const char *path, const char *text) {
 static void check_text(const char *path, const char *text) {
     sl_map map;
     REQUIRE_OK(sl_map_open(&map, path), sl_error_text());
-    CHECK(map.n_bytes == strlen(text) &&
-          (!map.n_bytes || memcmp(map.data, text, map.n_bytes) == 0));
-    sl_map_advise(&map, 0, SIZE_MAX),
-        sl_map_prefault(&map, 1, SIZE_MAX); // ranges are cut to the file
+    CHECK(map.n_bytes == strlen(text) && (!map.n_bytes || memcmp(map.data, text, map.n_bytes) == 0));
+    sl_map_advise(&map, 0, SIZE_MAX), sl_map_prefault(&map, 1, SIZE_MAX); // ranges are cut to the file
     sl_map_advise(&map, 100, 1), sl_map_prefault(&map, SIZE_MAX, 1);
     sl_map_close(&map);
     CHECK(map.data == NULL && map.n_bytes == 0);
@@ -98,8 +96,7 @@ TEST(too_many_pages_are_refused_before_any_is_touched) {
     void *p;
     CHECK_INT(sl_pages_alloc(&p, SIZE_MAX, false, "test"), SL_NO_MEMORY);
     CHECK_INT(sl_pages_alloc(&p, (size_t)1 << 46, true, "the pool"), SL_NO_MEMORY);
-    CHECK(p == NULL &&
-          strstr(sl_error_text(), "the pool needs 70368744177664 bytes, but only") != NULL);
+    CHECK(p == NULL && strstr(sl_error_text(), "the pool needs 70368744177664 bytes, but only") != NULL);
 }
 
 TEST(memory_figures_are_plausible) {

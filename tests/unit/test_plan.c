@@ -106,8 +106,7 @@ TEST(an_unknown_fusion_is_refused) {
     model_recipe r = recipe("llama");
     sl_model *m = make_model(&r);
     sl_plan *p;
-    CHECK_INT(sl_plan_create(&p, m, &(sl_plan_options){.shape = shape8, .fusions = 64}),
-              SL_BAD_ARG);
+    CHECK_INT(sl_plan_create(&p, m, &(sl_plan_options){.shape = shape8, .fusions = 64}), SL_BAD_ARG);
     CHECK(p == NULL);
     sl_model_close(m);
 }
@@ -135,8 +134,7 @@ TEST(the_workspace_is_small_and_does_not_grow_with_depth) {
     sl_plan_destroy(many);
 }
 
-static sl_status wants_scratch(void *user, const sl_plan *plan, const sl_op *op,
-                               sl_op_need *need) {
+static sl_status wants_scratch(void *user, const sl_plan *plan, const sl_op *op, sl_op_need *need) {
     (void)plan;
     if (op->code == SL_OP_SOFTCAP) return SL_FAIL(SL_UNSUPPORTED, "no softcap here");
     need->scratch_bytes = op->code == SL_OP_ATTEND ? *(uint64_t *)user : 10;
@@ -165,15 +163,9 @@ TEST(scratch_is_the_most_that_an_op_wants) {
 
 TEST(an_impossible_shape_is_refused) {
     static const sl_plan_shape shapes[] = {
-        {0, 1, 64, 1, 1, 0, 0},
-        {1, 0, 64, 1, 1, 0, 0},
-        {2, 3, 64, 1, 1, 0, 0},
-        {1, 1, 0, 1, 1, 0, 0},
-        {1, 1, 64, 0, 1, 0, 0},
-        {1, 1, 64, 1, 0, 0, 0},
-        {1u << 21, 1, 64, 1, 1, 0, 0},
-        {1, 1, 64, 1, UINT32_MAX, 0, 0},
-        {1, 1, 64, 1, 1, SL_TYPE_Q4_0, 0},
+        {0, 1, 64, 1, 1, 0, 0},        {1, 0, 64, 1, 1, 0, 0},          {2, 3, 64, 1, 1, 0, 0},
+        {1, 1, 0, 1, 1, 0, 0},         {1, 1, 64, 0, 1, 0, 0},          {1, 1, 64, 1, 0, 0, 0},
+        {1u << 21, 1, 64, 1, 1, 0, 0}, {1, 1, 64, 1, UINT32_MAX, 0, 0}, {1, 1, 64, 1, 1, SL_TYPE_Q4_0, 0},
         {1, 1, 64, 1, 1, 0, 77},
     };
     model_recipe r = recipe("llama");
@@ -199,8 +191,7 @@ TEST(cost_counts_what_must_move) {
         for (uint32_t i = 0; i < p->n_weight; i++) all += p->weight[i].n_bytes;
         sl_cost one = sl_plan_cost(p, 1, 1, 0);
         CHECK_INT(one.weight_bytes,
-                  all +
-                      64 * 4); // the tied table is read whole at the end, and one row at the start
+                  all + 64 * 4); // the tied table is read whole at the end, and one row at the start
         CHECK_INT(one.kv_write_bytes, 3 * 2 * 32 * (2 + 4)); // layers, heads, columns, F16 and F32
         for (uint32_t n_past = 0; n_past < 20; n_past += 3)
             for (uint32_t n_row = 1; n_row < 9; n_row++) {
@@ -260,8 +251,7 @@ TEST(the_json_print_is_json_and_complete) {
         CHECK_INT(json_is_true(json_object_get(op, "barrier")), p->op[i].barrier);
         CHECK_INT(out ? json_integer_value(out) : SL_NO_VALUE, p->op[i].out);
     }
-    CHECK_INT(json_integer_value(json_object_get(json_object_get(root, "totals"), "kv_bytes")),
-              p->kv_bytes);
+    CHECK_INT(json_integer_value(json_object_get(json_object_get(root, "totals"), "kv_bytes")), p->kv_bytes);
     json_decref(root);
     sl_free(text);
     sl_plan_destroy(p);

@@ -121,9 +121,7 @@ static double cpu_seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void sleep_ms(long ms) {
-    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
-}
+static void sleep_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
 
 TEST(an_idle_pool_costs_nothing_and_wakes_again) {
     sl_pool *pool = open_pool(8);
@@ -135,8 +133,7 @@ TEST(an_idle_pool_costs_nothing_and_wakes_again) {
     CHECK(cpu_seconds() - start < 0.02); // 8 spinning threads would use 0.8 s of two processors
     sl_pool_run(pool, 8, visit, &v);
     for (int i = 0; i < 8; i++) CHECK_INT(v.count[i], 2);
-    for (int run = 0; run < 60;
-         run++) { // waits that end around the borders of spinning, yielding and sleeping
+    for (int run = 0; run < 60; run++) { // waits that end around the borders of spinning, yielding and sleeping
         nanosleep(&(struct timespec){0, 20000L * (run % 20) + (run % 3) * 1000000L}, NULL);
         sl_pool_run(pool, 8, visit, &v);
     }
@@ -189,9 +186,7 @@ TEST(a_run_allocates_nothing) {
     sl_pool_destroy(pool);
 }
 
-static void do_nothing(void *arg, int i_thread, int n_thread) {
-    (void)arg, (void)i_thread, (void)n_thread;
-}
+static void do_nothing(void *arg, int i_thread, int n_thread) { (void)arg, (void)i_thread, (void)n_thread; }
 
 static void barriers(void *arg, int i_thread, int n_thread) {
     (void)i_thread, (void)n_thread;

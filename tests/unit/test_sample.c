@@ -49,10 +49,8 @@ static void reference_mass(double *p, const double *score, double share) {
     ranked(order, score);
     double sum = 0;
     for (int i = 0; i < N; i++) {
-        if (sum >= share)
-            p[order[i]] = 0;
-        else
-            sum += p[order[i]];
+        if (sum >= share) p[order[i]] = 0;
+        else sum += p[order[i]];
     }
     normalise(p);
 }
@@ -93,13 +91,10 @@ static double chi_square_z(const int *count, const double *p, int n_draw) {
     for (int i = 0; i < N; i++) {
         double want = p[i] * n_draw;
         if (p[i] == 0 && count[i] > 0) return INFINITY;
-        if (want < 5)
-            pool_want += want, pool_got += count[i];
-        else
-            stat += (count[i] - want) * (count[i] - want) / want, n_cell++;
+        if (want < 5) pool_want += want, pool_got += count[i];
+        else stat += (count[i] - want) * (count[i] - want) / want, n_cell++;
     }
-    if (pool_want >= 5)
-        stat += (pool_got - pool_want) * (pool_got - pool_want) / pool_want, n_cell++;
+    if (pool_want >= 5) stat += (pool_got - pool_want) * (pool_got - pool_want) / pool_want, n_cell++;
     double df = n_cell - 1, c = 2 / (9 * df);
     return df < 1 ? 0 : (cbrt(stat / df) - (1 - c)) / sqrt(c);
 }
@@ -124,13 +119,8 @@ TEST(each_filter_draws_by_its_law) {
     cases[3].top_p = 0.8f;
     cases[4].min_p = 0.05f;
     cases[5].typical_p = 0.6f;
-    cases[6] = (sl_sampler_options){.temp = 1.5f,
-                                    .top_k = 20,
-                                    .top_p = 0.95f,
-                                    .min_p = 0.02f,
-                                    .typical_p = 0.9f,
-                                    .repeat_penalty = 1,
-                                    .seed = 3};
+    cases[6] = (sl_sampler_options){
+        .temp = 1.5f, .top_k = 20, .top_p = 0.95f, .min_p = 0.02f, .typical_p = 0.9f, .repeat_penalty = 1, .seed = 3};
     cases[7].temp = 20;
     for (int c = 0; c < 8; c++)
         for (int round = 0; round < 2; round++) {
@@ -225,8 +215,7 @@ TEST(hostile_logits_are_refused_or_have_an_answer) {
             REQUIRE_OK(sl_sampler_sample(s, logits, &token), sl_error_text());
             CHECK(token == 5 || token == 9);
         }
-        for (int i = 0; i < N; i++)
-            logits[i] = i % 2 ? 3e38f : -3e38f; // differences overflow a float
+        for (int i = 0; i < N; i++) logits[i] = i % 2 ? 3e38f : -3e38f; // differences overflow a float
         REQUIRE_OK(sl_sampler_sample(s, logits, &token), sl_error_text());
         CHECK(token % 2 == 1);
         sl_sampler_destroy(s);
@@ -237,16 +226,14 @@ TEST(penalties_and_bias_follow_their_formulas) {
     sl_sampler_options o = off;
     int32_t bias_ids[] = {3, 4, 3};
     float bias[] = {1.5f, -INFINITY, 0.25f};
-    o.temp = 0, o.repeat_penalty = 2, o.frequency_penalty = 0.5f, o.presence_penalty = 0.25f,
-    o.penalty_window = 3;
+    o.temp = 0, o.repeat_penalty = 2, o.frequency_penalty = 0.5f, o.presence_penalty = 0.25f, o.penalty_window = 3;
     o.bias_ids = bias_ids, o.bias = bias, o.n_bias = 3;
     sl_sampler *s;
     int32_t token;
     REQUIRE_OK(sl_sampler_create(&s, 8, 10, &o), sl_error_text());
     // token 1 leaves the window of three; 2 stays twice: 4 / 2 - 2 * 0.5 - 0.25 = 0.75; 5 once: -1
     // * 2 - 0.75 = -2.75
-    sl_sampler_accept(s, 1), sl_sampler_accept(s, 2), sl_sampler_accept(s, 5),
-        sl_sampler_accept(s, 2);
+    sl_sampler_accept(s, 1), sl_sampler_accept(s, 2), sl_sampler_accept(s, 5), sl_sampler_accept(s, 2);
     sl_sampler_accept(s, -1), sl_sampler_accept(s, 8); // not tokens: not counted
     struct {
         float other;
@@ -271,8 +258,7 @@ TEST(penalties_and_bias_follow_their_formulas) {
 
 TEST(pcg32_gives_the_published_numbers) {
     // pcg32-demo of the reference implementation: seed 42, stream 54, round 1
-    static const uint32_t want[] = {0xa15c02b7, 0x7b47f409, 0xba1d3330,
-                                    0x83d2f293, 0xbfa4784b, 0xcbed606e};
+    static const uint32_t want[] = {0xa15c02b7, 0x7b47f409, 0xba1d3330, 0x83d2f293, 0xbfa4784b, 0xcbed606e};
     sl_rng rng;
     sl_rng_seed(&rng, 42);
     for (int i = 0; i < 6; i++) CHECK_INT(sl_rng_next(&rng), want[i]);
@@ -286,9 +272,8 @@ TEST(pcg32_gives_the_published_numbers) {
 }
 
 TEST(a_seed_gives_the_recorded_tokens) {
-    static const int32_t want[] = {339, 409, 153, 258, 350, 245, 355, 286, 183, 289, 401,
-                                   21,  202, 282, 22,  357, 128, 314, 325, 240, 439, 329,
-                                   356, 96,  315, 338, 12,  444, 173, 64,  171, 313};
+    static const int32_t want[] = {339, 409, 153, 258, 350, 245, 355, 286, 183, 289, 401, 21,  202, 282, 22,  357,
+                                   128, 314, 325, 240, 439, 329, 356, 96,  315, 338, 12,  444, 173, 64,  171, 313};
     sl_sampler_options o = {.temp = 0.8f,
                             .top_k = 40,
                             .top_p = 0.95f,
@@ -312,18 +297,15 @@ TEST(a_seed_gives_the_recorded_tokens) {
         int32_t token;
         REQUIRE_OK(sl_sampler_sample(s, logits, &token), sl_error_text());
         sl_sampler_accept(s, token);
-        if (getenv("SLUICE_TEST_RECORD"))
-            printf("%d, ", token);
-        else
-            CHECK_INT(token, want[i]);
+        if (getenv("SLUICE_TEST_RECORD")) printf("%d, ", token);
+        else CHECK_INT(token, want[i]);
     }
     sl_sampler_destroy(s);
 }
 
 TEST(own_exp_is_as_good_as_the_library) {
     CHECK(sl_exp_negative(0) == 1);
-    CHECK(sl_exp_negative(-INFINITY) == 0 && sl_exp_negative(-1e300) == 0 &&
-          sl_exp_negative(-709) == 0);
+    CHECK(sl_exp_negative(-INFINITY) == 0 && sl_exp_negative(-1e300) == 0 && sl_exp_negative(-709) == 0);
     double worst = 0;
     for (int i = 0; i < 300000; i++) {
         double x = -707 * test_uniform() * (i % 2 ? 1 : 0.01);
@@ -383,15 +365,14 @@ TEST(options_out_of_range_are_named) {
     sl_sampler *s;
     float one = 1, nan = NAN, inf = INFINITY;
     int32_t id = 3, high = N;
-#define REFUSED(word, ...)                                                                         \
-    do {                                                                                           \
-        sl_sampler_options o = off;                                                                \
-        __VA_ARGS__;                                                                               \
-        s = (void *)&one;                                                                          \
-        CHECK_INT(sl_sampler_create(&s, N, 8, &o), SL_BAD_ARG);                                    \
-        CHECK(s == NULL);                                                                          \
-        if (!strstr(sl_error_text(), word))                                                        \
-            test_failed(__FILE__, __LINE__, "%s", sl_error_text());                                \
+#define REFUSED(word, ...)                                                                          \
+    do {                                                                                            \
+        sl_sampler_options o = off;                                                                 \
+        __VA_ARGS__;                                                                                \
+        s = (void *)&one;                                                                           \
+        CHECK_INT(sl_sampler_create(&s, N, 8, &o), SL_BAD_ARG);                                     \
+        CHECK(s == NULL);                                                                           \
+        if (!strstr(sl_error_text(), word)) test_failed(__FILE__, __LINE__, "%s", sl_error_text()); \
     } while (0)
     REFUSED("temperature", o.temp = nan);
     REFUSED("temperature", o.temp = inf);
@@ -427,14 +408,11 @@ TEST(sampling_allocates_nothing_and_is_quick) {
     enum { VOCAB = 150000 };
     float *logits = malloc(VOCAB * sizeof *logits);
     for (int i = 0; i < VOCAB; i++) logits[i] = (float)(2.5 * test_normal());
-    for (int i = 0; i < 20; i++)
-        logits[test_below(VOCAB)] = (float)(12 + i % 7); // as peaked as a model's
+    for (int i = 0; i < 20; i++) logits[test_below(VOCAB)] = (float)(12 + i % 7); // as peaked as a model's
     sl_sampler_options cases[] = {off, off, off, off, off, off};
-    const char *const names[] = {"greedy",  "top-k 40, p, min-p", "top-p", "temperature",
-                                 "typical", "top-k 20000"};
+    const char *const names[] = {"greedy", "top-k 40, p, min-p", "top-p", "temperature", "typical", "top-k 20000"};
     cases[0].temp = 0;
-    cases[1].top_k = 40, cases[1].top_p = 0.95f, cases[1].min_p = 0.05f,
-    cases[1].repeat_penalty = 1.1f;
+    cases[1].top_k = 40, cases[1].top_p = 0.95f, cases[1].min_p = 0.05f, cases[1].repeat_penalty = 1.1f;
     cases[2].top_p = 0.9f;
     cases[4].typical_p = 0.9f;
     cases[5].top_k = 20000;

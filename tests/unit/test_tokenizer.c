@@ -153,8 +153,9 @@ TEST(bpe_counts_past_the_capacity) {
 }
 
 TEST(bpe_takes_invalid_utf8_byte_for_byte) {
-    static const char *const bad[] = {"\xff", "\x80", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80",
-                                      "\xf8\x88\x80\x80\x80", "\xe2\x82", "\xf0\x9f\x98", "\xfe\xff"};
+    static const char *const bad[] = {
+        "\xff",     "\x80",         "\xc3",    "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80",
+        "\xe2\x82", "\xf0\x9f\x98", "\xfe\xff"};
     tiny_bpe(&vocab);
     sl_tokenizer *tokenizer = create();
     for (size_t i = 0; i < SL_COUNT(bad); i++) {
@@ -187,7 +188,10 @@ TEST(bpe_of_characters_falls_back_to_byte_tokens) {
     vocab.source.add_bos = 0; // such files are wrong
     sl_tokenizer *tokenizer = create();
     check_ids(tokenizer, "x  x\xc3\xa9", true, false, bos, x, space, space_x, c3, a9, -1);
-    check_ids(tokenizer, "\xc3" "q", false, false, c3, unk, -1);
+    check_ids(tokenizer,
+              "\xc3"
+              "q",
+              false, false, c3, unk, -1);
     check_decode(tokenizer, (int32_t[]){x, space_x, c3, a9}, 4, false, sl_span_of("x x\xc3\xa9"));
     sl_tokenizer_destroy(tokenizer);
 }
@@ -196,8 +200,8 @@ TEST(bpe_normalises_where_the_family_does) {
     tiny_bpe(&vocab);
     vocab.source.pre = sl_span_of("qwen2");
     sl_tokenizer *tokenizer = create();
-    check_ids(tokenizer, "e\xcc\x81", false, false, 0xc3, 0xa9, -1);       // U+0301 joins the e
-    check_ids(tokenizer, "\xe2\x84\xab", false, false, 0xc3, 0x85, -1);    // Angstrom sign
+    check_ids(tokenizer, "e\xcc\x81", false, false, 0xc3, 0xa9, -1);    // U+0301 joins the e
+    check_ids(tokenizer, "\xe2\x84\xab", false, false, 0xc3, 0x85, -1); // Angstrom sign
     check_ids(tokenizer, "e\xcc\x81\xff", false, false, 0xc3, 0xa9, 0xff, -1);
     check_ids(tokenizer, "<tool>\xcc\x81", false, false, TINY_TOOL, 0xcc, 0x81, -1);
     sl_tokenizer_destroy(tokenizer);
@@ -259,8 +263,14 @@ TEST(spm_merges_by_score) {
     check_ids(tokenizer, "    a", false, false, TINY_SPACES, TINY_SPACE_A, -1);
     check_ids(tokenizer, "\xe2\x96\x81\xe2\x96\x81 a", false, false, TINY_SPACES, TINY_A, -1); // typed marks
     check_ids(tokenizer, "x", false, false, 3 + 'x', -1);
-    check_ids(tokenizer, "\xc3\xa9" "a", false, false, 3 + 0xc3, 3 + 0xa9, TINY_A, -1);
-    check_ids(tokenizer, "a\xff\xe2\x96" "b", false, false, TINY_A, 3 + 0xff, 3 + 0xe2, 3 + 0x96, TINY_B, -1);
+    check_ids(tokenizer,
+              "\xc3\xa9"
+              "a",
+              false, false, 3 + 0xc3, 3 + 0xa9, TINY_A, -1);
+    check_ids(tokenizer,
+              "a\xff\xe2\x96"
+              "b",
+              false, false, TINY_A, 3 + 0xff, 3 + 0xe2, 3 + 0x96, TINY_B, -1);
     sl_tokenizer_destroy(tokenizer);
 }
 
@@ -400,9 +410,15 @@ TEST(a_stream_hands_out_whole_characters) {
     static const struct {
         const char *in, *out;
     } cases[] = {{"h\xc3\xa9\xe2\x82\xac\xf0\x9f\x99\x82!", "h\xc3\xa9\xe2\x82\xac\xf0\x9f\x99\x82!"},
-                 {"a\xff" "b", "a\xef\xbf\xbd" "b"},
+                 {"a\xff"
+                  "b",
+                  "a\xef\xbf\xbd"
+                  "b"},
                  {"\xe2\x82", "\xef\xbf\xbd"},
-                 {"\xe2\x82" "A", "\xef\xbf\xbd" "A"},
+                 {"\xe2\x82"
+                  "A",
+                  "\xef\xbf\xbd"
+                  "A"},
                  {"\xf0\x9f\xc3\xa9", "\xef\xbf\xbd\xc3\xa9"},
                  {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
                  {"\xf4\x90\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}};
@@ -413,7 +429,8 @@ TEST(a_stream_hands_out_whole_characters) {
             char out[64];
             size_t n_out = 0;
             for (size_t at = 0; at < n; at += step)
-                n_out += sl_utf8_stream_push(&stream, out + n_out, sl_span_make(cases[i].in + at, SL_MIN(step, n - at)));
+                n_out +=
+                    sl_utf8_stream_push(&stream, out + n_out, sl_span_make(cases[i].in + at, SL_MIN(step, n - at)));
             n_out += sl_utf8_stream_finish(&stream, out + n_out);
             CHECK(sl_span_is(sl_span_make(out, n_out), cases[i].out));
             CHECK_INT(stream.n_held, 0);
@@ -447,10 +464,28 @@ static void check_large(const sl_tokenizer *tokenizer, const char *name, const c
 }
 
 TEST(a_megabyte_of_anything) { // times are printed only; the harness's timeout is the alarm for a quadratic case
-    static const char *const units[] = {"a", "A", "l", " ", "\n", "\r\n", "7", " \n\t ", "'", "'s", "<", "<tool", "a ", "!",
-                                        "\xe4\xbb\x8a", "\xf0\x9f\x91\xa9\xe2\x80\x8d", "\xff", "\xc3", "aA", "\xcc\x81"};
-    static const char *const pres[] = {"", "qwen2", "llama-bpe", "deepseek-llm", "jais-2", "tiny_aya", "superbpe",
-                                       "gpt-4o", "exaone-moe", "chameleon"};
+    static const char *const units[] = {"a",
+                                        "A",
+                                        "l",
+                                        " ",
+                                        "\n",
+                                        "\r\n",
+                                        "7",
+                                        " \n\t ",
+                                        "'",
+                                        "'s",
+                                        "<",
+                                        "<tool",
+                                        "a ",
+                                        "!",
+                                        "\xe4\xbb\x8a",
+                                        "\xf0\x9f\x91\xa9\xe2\x80\x8d",
+                                        "\xff",
+                                        "\xc3",
+                                        "aA",
+                                        "\xcc\x81"};
+    static const char *const pres[] = {"",         "qwen2",    "llama-bpe", "deepseek-llm", "jais-2",
+                                       "tiny_aya", "superbpe", "gpt-4o",    "exaone-moe",   "chameleon"};
     for (size_t p = 0; p < SL_COUNT(pres) + 1; p++) {
         bool spm = p == SL_COUNT(pres);
         if (spm) tiny_spm(&vocab), vocab.source.add_space_prefix = 0;
@@ -471,8 +506,9 @@ TEST(every_failed_allocation_is_reported) {
             size_t n_ids;
             sl_alloc_fail_at(n);
             sl_status status = sl_tokenizer_create(&tokenizer, &vocab.source);
-            sl_span text = sl_span_of("hello e\xcc\x81 <tool> a quite long sentence that makes the merger grow, so it is "
-                                      "longer_than_the_sixty_four_symbols_that_the_merger_begins_with_in_one_word_yes");
+            sl_span text =
+                sl_span_of("hello e\xcc\x81 <tool> a quite long sentence that makes the merger grow, so it is "
+                           "longer_than_the_sixty_four_symbols_that_the_merger_begins_with_in_one_word_yes");
             if (status == SL_OK) status = sl_tokenizer_encode(tokenizer, NULL, 0, &n_ids, text, NULL);
             sl_alloc_fail_at(0);
             if (status != SL_OK) CHECK_INT(status, SL_NO_MEMORY);

@@ -33,9 +33,7 @@ TEST(a_token_reads_what_plans_say) {
                 REQUIRE_OK(sl_geometry_kv(&kv, &g, SL_TYPE_F16, n_past + 1), sl_error_text());
                 CHECK_INT(t.token_bytes, cost.weight_bytes);
                 CHECK_INT(kv.read_bytes, cost.kv_read_bytes);
-                CHECK_INT(t.row_mac + t.output_mac +
-                              (uint64_t)sl_geometry_attention_macs(&g, n_past + 1),
-                          cost.n_mac);
+                CHECK_INT(t.row_mac + t.output_mac + (uint64_t)sl_geometry_attention_macs(&g, n_past + 1), cost.n_mac);
             }
             CHECK_INT(t.file_bytes, model->weights.n_bytes);
             CHECK_INT(t.n_param, model->weights.n_params);

@@ -30,8 +30,7 @@ typedef struct sl_task sl_task;
 
 // Does units [begin, end): rows or outputs. scratch is this thread's. For SL_TASK_TILES the range
 // is (i_thread, n_thread).
-typedef void sl_task_fn(const sl_program *program, const sl_task *task, int32_t begin, int32_t end,
-                        void *scratch);
+typedef void sl_task_fn(const sl_program *program, const sl_task *task, int32_t begin, int32_t end, void *scratch);
 
 struct sl_task {
     sl_task_fn *run;
@@ -57,11 +56,10 @@ struct sl_task {
     } attr;
     sl_cpu_matmul_fn *matmul;
     sl_cpu_matmul mm; // all but n_row
-    void (*attend_fn)(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end,
-                      uint32_t head_begin, uint32_t head_end, void *scratch);
+    void (*attend_fn)(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end, uint32_t head_begin,
+                      uint32_t head_end, void *scratch);
     sl_cpu_attend attend; // all but pos, slot, blk_table
-    void (*kv_write_fn)(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim,
-                        uint32_t at, int is_v);
+    void (*kv_write_fn)(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, int is_v);
     const sl_plan_kv *kv; // borrowed from the plan
     uint8_t *k, *v;       // the layer's pools
 };
@@ -78,18 +76,16 @@ struct sl_program {
 };
 
 // cpu_compile.c
-sl_status sl_cpu_supports(void *device, const sl_plan *plan, const sl_op *op,
-                          sl_op_need *need);
-sl_status sl_cpu_compile(sl_device *device, sl_program **out, const sl_plan *plan,
-                         const sl_program_memory *memory);
+sl_status sl_cpu_supports(void *device, const sl_plan *plan, const sl_op *op, sl_op_need *need);
+sl_status sl_cpu_compile(sl_device *device, sl_program **out, const sl_plan *plan, const sl_program_memory *memory);
 void sl_cpu_program_destroy(sl_program *program);
 
 // cpu_run.c
 sl_status sl_cpu_run(sl_program *program, const sl_step *step);
 
 // cpu_tasks.c: the functions, by opcode.
-sl_task_fn sl_task_embed, sl_task_rope_table, sl_task_norm, sl_task_rope, sl_task_kv_write,
-    sl_task_glu, sl_task_add, sl_task_gather, sl_task_softcap, sl_task_quant, sl_task_norm_quant,
-    sl_task_glu_quant, sl_task_matmul, sl_task_attend;
+sl_task_fn sl_task_embed, sl_task_rope_table, sl_task_norm, sl_task_rope, sl_task_kv_write, sl_task_glu, sl_task_add,
+    sl_task_gather, sl_task_softcap, sl_task_quant, sl_task_norm_quant, sl_task_glu_quant, sl_task_matmul,
+    sl_task_attend;
 
 #endif

@@ -35,8 +35,8 @@ static const op_kind op_kinds[SL_OP_COUNT] = {
 static sl_status check_embed(const sl_plan *plan, const sl_op *op) {
     const sl_plan_weight *w = &plan->weight[op->weight[0]];
     if (sl_quant_find((sl_type)w->type)) return SL_OK;
-    return SL_FAIL(SL_UNSUPPORTED, "%s: %s has type %s, which backend cpu cannot decode",
-                   sl_host_op_text(op), w->name, sl_type_name((sl_type)w->type));
+    return SL_FAIL(SL_UNSUPPORTED, "%s: %s has type %s, which backend cpu cannot decode", sl_host_op_text(op), w->name,
+                   sl_type_name((sl_type)w->type));
 }
 
 static sl_status check_matmul(const sl_cpu_kernels *k, const sl_plan *plan, const sl_op *op) {
@@ -47,22 +47,17 @@ static sl_status check_matmul(const sl_cpu_kernels *k, const sl_plan *plan, cons
                        sl_host_op_text(op), w->name, sl_type_name((sl_type)w->type), k->level);
     uint8_t wanted = info->blk_len > 1 ? SL_VALUE_ACT16 : SL_VALUE_F32;
     if (plan->value[op->in[0]].kind != wanted)
-        return SL_FAIL(SL_UNSUPPORTED, "%s: with %s weights (%s) backend cpu reads %s activations",
-                       sl_host_op_text(op), info->name, w->name,
-                       wanted == SL_VALUE_ACT16 ? "16-bit" : "f32");
+        return SL_FAIL(SL_UNSUPPORTED, "%s: with %s weights (%s) backend cpu reads %s activations", sl_host_op_text(op),
+                       info->name, w->name, wanted == SL_VALUE_ACT16 ? "16-bit" : "f32");
     return sl_host_check_vector(plan, op, 1);
 }
 
 static sl_status check_kv(const sl_cpu_kernels *k, const sl_plan *plan, const sl_op *op) {
-    const sl_plan_kv *kv =
-        &plan->kv[op->code == SL_OP_KV_WRITE ? op->attr.kv.kv_layer : op->attr.attend.kv_layer];
-    if (kv->type_k == kv->type_v && kv->type_k < SL_TYPE_ID_COUNT && k->attend[kv->type_k] &&
-        k->kv_write[kv->type_k])
+    const sl_plan_kv *kv = &plan->kv[op->code == SL_OP_KV_WRITE ? op->attr.kv.kv_layer : op->attr.attend.kv_layer];
+    if (kv->type_k == kv->type_v && kv->type_k < SL_TYPE_ID_COUNT && k->attend[kv->type_k] && k->kv_write[kv->type_k])
         return SL_OK;
-    return SL_FAIL(
-        SL_UNSUPPORTED,
-        "%s: a KV cache of types %s and %s is not in backend cpu; use f16 or f32 for both",
-        sl_host_op_text(op), sl_type_name((sl_type)kv->type_k), sl_type_name((sl_type)kv->type_v));
+    return SL_FAIL(SL_UNSUPPORTED, "%s: a KV cache of types %s and %s is not in backend cpu; use f16 or f32 for both",
+                   sl_host_op_text(op), sl_type_name((sl_type)kv->type_k), sl_type_name((sl_type)kv->type_v));
 }
 
 static sl_status check_op(const sl_cpu_kernels *k, const sl_plan *plan, const sl_op *op) {
@@ -81,8 +76,7 @@ static sl_status check_op(const sl_cpu_kernels *k, const sl_plan *plan, const sl
 }
 
 // Of one thread; a multiple of a cache line, so that no two threads share one.
-static uint64_t thread_scratch_bytes(const sl_cpu_kernels *k, const sl_plan *plan,
-                                     const sl_op *op) {
+static uint64_t thread_scratch_bytes(const sl_cpu_kernels *k, const sl_plan *plan, const sl_op *op) {
     uint64_t n_bytes = 0;
     switch (op->code) {
     case SL_OP_NORM_QUANT:
@@ -94,8 +88,7 @@ static uint64_t thread_scratch_bytes(const sl_cpu_kernels *k, const sl_plan *pla
         break;
     }
     case SL_OP_ATTEND:
-        n_bytes =
-            k->attend_scratch_bytes(SL_CPU_TILE_QUERIES, plan->kv[op->attr.attend.kv_layer].v_dim);
+        n_bytes = k->attend_scratch_bytes(SL_CPU_TILE_QUERIES, plan->kv[op->attr.attend.kv_layer].v_dim);
         break;
     default: break;
     }
@@ -106,13 +99,11 @@ static int count_threads(const sl_device *device, const sl_plan *plan) {
     return plan->shape.n_row_max > 8 ? device->n_thread_prefill : device->n_thread;
 }
 
-sl_status sl_cpu_supports(void *device, const sl_plan *plan, const sl_op *op,
-                          sl_op_need *need) {
+sl_status sl_cpu_supports(void *device, const sl_plan *plan, const sl_op *op, sl_op_need *need) {
     const sl_device *cpu = device;
     *need = (sl_op_need){0};
     SL_TRY(check_op(&cpu->kernels, plan, op));
-    need->scratch_bytes =
-        thread_scratch_bytes(&cpu->kernels, plan, op) * (uint64_t)count_threads(cpu, plan);
+    need->scratch_bytes = thread_scratch_bytes(&cpu->kernels, plan, op) * (uint64_t)count_threads(cpu, plan);
     if (cpu->repack && (op->code == SL_OP_MATMUL || op->code == SL_OP_MATMUL_ADD))
         need->copy_bytes = sl_repack_bytes(&plan->weight[op->weight[0]]);
     return SL_OK;
@@ -137,8 +128,7 @@ static void bind_attr(sl_task *t, const sl_plan *plan, const sl_op *op) {
     }
 }
 
-static void bind_matmul(sl_task *t, const sl_program *p, const sl_op *op,
-                        const void *const *weight) {
+static void bind_matmul(sl_task *t, const sl_program *p, const sl_op *op, const void *const *weight) {
     const sl_plan_weight *w = &p->plan->weight[op->weight[0]];
     const uint8_t *packed = sl_repack_find(p->device->packed, t->weight);
     t->matmul = p->kernels.matmul[w->type];
@@ -159,8 +149,7 @@ static void bind_matmul(sl_task *t, const sl_program *p, const sl_op *op,
 }
 
 static void bind_kv(sl_task *t, const sl_program *p, const sl_op *op, uint8_t *pool) {
-    const sl_plan_kv *kv =
-        &p->plan->kv[op->code == SL_OP_KV_WRITE ? op->attr.kv.kv_layer : op->attr.attend.kv_layer];
+    const sl_plan_kv *kv = &p->plan->kv[op->code == SL_OP_KV_WRITE ? op->attr.kv.kv_layer : op->attr.attend.kv_layer];
     t->kv = kv;
     t->k = pool + kv->k_off;
     t->v = pool + kv->v_off;
@@ -187,8 +176,7 @@ static void bind_kv(sl_task *t, const sl_program *p, const sl_op *op, uint8_t *p
     };
 }
 
-static void bind_task(sl_task *t, const sl_program *p, const sl_op *op,
-                      const sl_program_memory *memory) {
+static void bind_task(sl_task *t, const sl_program *p, const sl_op *op, const sl_program_memory *memory) {
     const sl_plan *plan = p->plan;
     uint8_t *workspace = memory->workspace->host;
     t->run = op_kinds[op->code].run;
@@ -214,8 +202,7 @@ static void bind_task(sl_task *t, const sl_program *p, const sl_op *op,
         t->weight_row_bytes = sl_type_row_bytes(sl_type_find(w->type), w->n_col);
     }
     bind_attr(t, plan, op);
-    if (op->code == SL_OP_MATMUL || op->code == SL_OP_MATMUL_ADD)
-        bind_matmul(t, p, op, memory->weight);
+    if (op->code == SL_OP_MATMUL || op->code == SL_OP_MATMUL_ADD) bind_matmul(t, p, op, memory->weight);
     if (op->code == SL_OP_KV_WRITE || op->code == SL_OP_ATTEND) bind_kv(t, p, op, memory->kv->host);
 }
 
@@ -225,8 +212,7 @@ void sl_cpu_program_destroy(sl_program *program) {
     sl_free(program);
 }
 
-sl_status sl_cpu_compile(sl_device *device, sl_program **out, const sl_plan *plan,
-                         const sl_program_memory *memory) {
+sl_status sl_cpu_compile(sl_device *device, sl_program **out, const sl_plan *plan, const sl_program_memory *memory) {
     sl_status status = SL_OK;
     *out = NULL;
     SL_TRY(sl_host_check_memory(plan, memory));
@@ -234,8 +220,7 @@ sl_status sl_cpu_compile(sl_device *device, sl_program **out, const sl_plan *pla
         sl_op_need need;
         SL_TRY(sl_cpu_supports(device, plan, &plan->op[i], &need));
         if (need.scratch_bytes > plan->scratch_bytes)
-            return SL_FAIL(SL_BAD_ARG, "%s: the plan was laid out for another device",
-                           sl_host_op_text(&plan->op[i]));
+            return SL_FAIL(SL_BAD_ARG, "%s: the plan was laid out for another device", sl_host_op_text(&plan->op[i]));
     }
     // The programs of the other widths have the same weights and find the copies of the first.
     if (plan->copy_bytes && !device->packed)

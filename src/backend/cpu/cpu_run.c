@@ -5,8 +5,7 @@
 #include "backend/cpu/cpu.h"
 #include "backend/host.h"
 
-static void run_share(const sl_program *p, const sl_task *t, int32_t n_row, int i_thread,
-                      int n_thread) {
+static void run_share(const sl_program *p, const sl_task *t, int32_t n_row, int i_thread, int n_thread) {
     int64_t begin = i_thread, end = n_thread;
     void *scratch = p->scratch + (uint64_t)i_thread * t->scratch_bytes;
     if (t->kind == SL_TASK_ROWS) {
@@ -36,8 +35,7 @@ static void run_tasks(void *arg, int i_thread, int n_thread) {
             owed = shared = false;
         }
         shared |= !alone;
-        if (n_row > 0 && (!alone || i_thread == 0))
-            run_share(p, t, n_row, i_thread, alone ? 1 : n_thread);
+        if (n_row > 0 && (!alone || i_thread == 0)) run_share(p, t, n_row, i_thread, alone ? 1 : n_thread);
     }
 }
 

@@ -19,12 +19,10 @@ static float *out_row(const sl_task *t, int32_t row) {
 
 // ---- rows ---------------------------------------------------------------------------------------
 
-void sl_task_embed(const sl_program *p, const sl_task *t, int32_t begin, int32_t end,
-                   void *scratch) {
+void sl_task_embed(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
     (void)scratch;
     for (int32_t row = begin; row < end; row++) {
-        const uint8_t *weight =
-            (const uint8_t *)t->weight + (uint64_t)p->step->token[row] * t->weight_row_bytes;
+        const uint8_t *weight = (const uint8_t *)t->weight + (uint64_t)p->step->token[row] * t->weight_row_bytes;
         float *out = out_row(t, row), scale = t->attr.embed.scale;
         sl_quant_decode((sl_type)t->weight_type, out, weight, t->n_col);
         for (uint32_t i = 0; i < t->n_col; i++) out[i] *= scale;
@@ -32,8 +30,7 @@ void sl_task_embed(const sl_program *p, const sl_task *t, int32_t begin, int32_t
 }
 
 // In double: at position 100 000 a float angle would be off by 0.004.
-void sl_task_rope_table(const sl_program *p, const sl_task *t, int32_t begin, int32_t end,
-                        void *scratch) {
+void sl_task_rope_table(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
     (void)scratch;
     for (int32_t row = begin; row < end; row++) {
         float *out = out_row(t, row);
@@ -45,23 +42,20 @@ void sl_task_rope_table(const sl_program *p, const sl_task *t, int32_t begin, in
     }
 }
 
-void sl_task_norm(const sl_program *p, const sl_task *t, int32_t begin, int32_t end,
-                  void *scratch) {
+void sl_task_norm(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
     (void)scratch;
     const sl_attr_norm *a = &t->attr.norm;
     for (int32_t row = begin; row < end; row++)
         p->kernels.norm(out_row(t, row), in_row(t, 0, row), t->weight, t->n_col, a->group, a->eps);
 }
 
-void sl_task_rope(const sl_program *p, const sl_task *t, int32_t begin, int32_t end,
-                  void *scratch) {
+void sl_task_rope(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
     (void)scratch;
     for (int32_t row = begin; row < end; row++)
         p->kernels.rope(out_row(t, row), in_row(t, 0, row), in_row(t, 1, row), &t->attr.rope);
 }
 
-void sl_task_kv_write(const sl_program *p, const sl_task *t, int32_t begin, int32_t end,
-                      void *scratch) {
+void sl_task_kv_write(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
     (void)scratch;
     const sl_step *step = p->step;
     const sl_plan_kv *kv = t->kv;
@@ -70,18 +64,15 @@ void sl_task_kv_write(const sl_program *p, const sl_task *t, int32_t begin, int3
         const int32_t *table = step->blk_table + (int64_t)step->slot[row] * step->blk_stride;
         uint64_t blk = (uint64_t)table[pos / SL_KV_BLK_LEN];
         uint32_t at = (uint32_t)(pos % SL_KV_BLK_LEN);
-        t->kv_write_fn(t->k + blk * kv->k_blk_bytes, in_row(t, 0, row), kv->n_head_kv, kv->head_dim,
-                       at, 0);
-        t->kv_write_fn(t->v + blk * kv->v_blk_bytes, in_row(t, 1, row), kv->n_head_kv, kv->v_dim,
-                       at, 1);
+        t->kv_write_fn(t->k + blk * kv->k_blk_bytes, in_row(t, 0, row), kv->n_head_kv, kv->head_dim, at, 0);
+        t->kv_write_fn(t->v + blk * kv->v_blk_bytes, in_row(t, 1, row), kv->n_head_kv, kv->v_dim, at, 1);
     }
 }
 
 void sl_task_glu(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
     (void)scratch;
     for (int32_t row = begin; row < end; row++)
-        p->kernels.glu(out_row(t, row), in_row(t, 0, row), in_row(t, 1, row), t->n_col,
-                       t->attr.glu.act);
+        p->kernels.glu(out_row(t, row), in_row(t, 0, row), in_row(t, 1, row), t->n_col, t->attr.glu.act);
 }
 
 void sl_task_add(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
@@ -90,29 +81,24 @@ void sl_task_add(const sl_program *p, const sl_task *t, int32_t begin, int32_t e
         p->kernels.add(out_row(t, row), in_row(t, 0, row), in_row(t, 1, row), t->n_col);
 }
 
-void sl_task_gather(const sl_program *p, const sl_task *t, int32_t begin, int32_t end,
-                    void *scratch) {
+void sl_task_gather(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
     (void)scratch;
     for (int32_t i = begin; i < end; i++)
         memcpy(out_row(t, i), in_row(t, 0, p->step->logit_row[i]), t->n_col * sizeof(float));
 }
 
-void sl_task_softcap(const sl_program *p, const sl_task *t, int32_t begin, int32_t end,
-                     void *scratch) {
+void sl_task_softcap(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
     (void)scratch;
     for (int32_t row = begin; row < end; row++)
         p->kernels.softcap(out_row(t, row), in_row(t, 0, row), t->n_col, t->attr.softcap.cap);
 }
 
-void sl_task_quant(const sl_program *p, const sl_task *t, int32_t begin, int32_t end,
-                   void *scratch) {
+void sl_task_quant(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
     (void)scratch;
-    for (int32_t row = begin; row < end; row++)
-        p->kernels.quant(out_row(t, row), in_row(t, 0, row), t->n_col);
+    for (int32_t row = begin; row < end; row++) p->kernels.quant(out_row(t, row), in_row(t, 0, row), t->n_col);
 }
 
-void sl_task_norm_quant(const sl_program *p, const sl_task *t, int32_t begin, int32_t end,
-                        void *scratch) {
+void sl_task_norm_quant(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
     const sl_attr_norm *a = &t->attr.norm;
     for (int32_t row = begin; row < end; row++) {
         p->kernels.norm(scratch, in_row(t, 0, row), t->weight, t->n_col, a->group, a->eps);
@@ -120,8 +106,7 @@ void sl_task_norm_quant(const sl_program *p, const sl_task *t, int32_t begin, in
     }
 }
 
-void sl_task_glu_quant(const sl_program *p, const sl_task *t, int32_t begin, int32_t end,
-                       void *scratch) {
+void sl_task_glu_quant(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
     for (int32_t row = begin; row < end; row++) {
         p->kernels.glu(scratch, in_row(t, 0, row), in_row(t, 1, row), t->n_col, t->attr.glu.act);
         p->kernels.quant(out_row(t, row), scratch, t->n_col);
@@ -130,8 +115,7 @@ void sl_task_glu_quant(const sl_program *p, const sl_task *t, int32_t begin, int
 
 // ---- outputs ------------------------------------------------------------------------------------
 
-void sl_task_matmul(const sl_program *p, const sl_task *t, int32_t begin, int32_t end,
-                    void *scratch) {
+void sl_task_matmul(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
     sl_cpu_matmul mm = t->mm;
     mm.n_row = (uint32_t)(t->logit_rows ? p->step->n_logit : p->step->n_row);
     t->matmul(&mm, (uint32_t)begin, (uint32_t)end, scratch);
@@ -158,12 +142,10 @@ static uint32_t n_part(uint32_t n_unit, uint32_t n_group, uint32_t n_thread) {
 
 // Tiles x KV heads x parts, dealt out in turn: the later rows of a prompt, which see more, come to
 // all threads alike.
-void sl_task_attend(const sl_program *p, const sl_task *t, int32_t i_thread, int32_t n_thread,
-                    void *scratch) {
+void sl_task_attend(const sl_program *p, const sl_task *t, int32_t i_thread, int32_t n_thread, void *scratch) {
     const sl_step *step = p->step;
     sl_cpu_attend a = t->attend;
-    a.pos = step->pos, a.slot = step->slot, a.blk_table = step->blk_table,
-    a.blk_stride = step->blk_stride;
+    a.pos = step->pos, a.slot = step->slot, a.blk_table = step->blk_table, a.blk_stride = step->blk_stride;
     uint32_t n_group = a.n_head / a.n_head_kv, n_tile = 0;
     int32_t n_max = (int32_t)SL_MAX(SL_CPU_TILE_QUERIES / n_group, 1u);
     for (int32_t row = 0; row < step->n_row; row = tile_end(step, row, n_max)) n_tile++;
@@ -171,8 +153,7 @@ void sl_task_attend(const sl_program *p, const sl_task *t, int32_t i_thread, int
     int32_t turn = 0;
     for (int32_t row = 0, end; row < step->n_row; row = end) {
         end = tile_end(step, row, n_max);
-        for (uint32_t i = 0; i < a.n_head_kv * parts;
-             i++, turn = turn + 1 < n_thread ? turn + 1 : 0) {
+        for (uint32_t i = 0; i < a.n_head_kv * parts; i++, turn = turn + 1 < n_thread ? turn + 1 : 0) {
             if (turn != i_thread) continue;
             uint32_t head = i / parts * n_group, part = i % parts;
             t->attend_fn(&a, (uint32_t)row, (uint32_t)end, head + n_group * part / parts,

@@ -115,20 +115,16 @@ void sl_pool_run(sl_pool *pool, int n_thread, sl_pool_fn *run, void *arg) {
 sl_status sl_pool_create(sl_pool **out, int n_thread) {
     *out = NULL;
     if (n_thread < 1 || n_thread > SL_POOL_MAX_THREADS)
-        return SL_FAIL(SL_BAD_ARG, "%d threads: the number must be 1 to %d", n_thread,
-                       SL_POOL_MAX_THREADS);
+        return SL_FAIL(SL_BAD_ARG, "%d threads: the number must be 1 to %d", n_thread, SL_POOL_MAX_THREADS);
     sl_pool *pool;
-    SL_TRY(sl_alloc(&pool, 1, sizeof *pool + (size_t)(n_thread - 1) * sizeof(worker),
-                    "the thread pool"));
+    SL_TRY(sl_alloc(&pool, 1, sizeof *pool + (size_t)(n_thread - 1) * sizeof(worker), "the thread pool"));
     pool->n_cpu = sl_cpu_count();
     pool->n_thread = n_thread;
-    for (int i = 0; i < n_thread - 1; i++)
-        pool->worker[i].pool = pool, pool->worker[i].index = i + 1;
+    for (int i = 0; i < n_thread - 1; i++) pool->worker[i].pool = pool, pool->worker[i].index = i + 1;
     for (int i = 0; i < n_thread - 1; i++) {
         char name[24];
         snprintf(name, sizeof name, "sluice-%d", i + 1);
-        sl_status status =
-            sl_thread_create(&pool->worker[i].thread, worker_main, &pool->worker[i], name);
+        sl_status status = sl_thread_create(&pool->worker[i].thread, worker_main, &pool->worker[i], name);
         if (status != SL_OK) {
             sl_pool_destroy(pool);
             return status;

@@ -37,8 +37,7 @@ void sl_pool_run(sl_pool *pool, int n_thread, sl_pool_fn *run, void *arg);
 void sl_pool_barrier(sl_pool *pool);
 
 // Splits n units into n_thread ranges whose lengths differ by at most one.
-static inline void sl_pool_share(int64_t *begin, int64_t *end, int64_t n, int i_thread,
-                                 int n_thread) {
+static inline void sl_pool_share(int64_t *begin, int64_t *end, int64_t n, int i_thread, int n_thread) {
     int64_t each = n / n_thread, rest = n % n_thread;
     *begin = i_thread * each + (i_thread < rest ? i_thread : rest);
     *end = *begin + each + (i_thread < rest);

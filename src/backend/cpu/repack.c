@@ -18,7 +18,7 @@ typedef struct entry {
 struct sl_repack {
     uint8_t *pages; // owned
     size_t n_bytes, wired_bytes;
-    entry *entry;   // (n_entry) owned
+    entry *entry; // (n_entry) owned
     uint32_t n_entry;
 };
 

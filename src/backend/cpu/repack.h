@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Copies of block weights in the order in which matrix products read them, on huge pages. A product walks 16 rows at once,
-// 256 columns at a time; in a file these are 16 streams, 4 KB pages apart, which neither the prefetcher nor the TLB
-// likes. In panel order
-//   for each panel of SL_CPU_PANEL_ROWS rows: for each SL_ACT_BLK_LEN columns: for each row: its blocks of these columns
-// they are one stream. The blocks themselves are unchanged, so the bits of a product are the same in either order. Rows that a
-// last panel lacks are zero.
+// Copies of block weights in the order in which matrix products read them, on huge pages. A product walks 16 rows at
+// once, 256 columns at a time; in a file these are 16 streams, 4 KB pages apart, which neither the prefetcher nor the
+// TLB likes. In panel order
+//   for each panel of SL_CPU_PANEL_ROWS rows: for each SL_ACT_BLK_LEN columns: for each row: its blocks of them
+// they are one stream. The blocks themselves are unchanged, so the bits of a product are the same in either order.
+// Rows that a last panel lacks are zero.
 #ifndef SL_BACKEND_CPU_REPACK_H
 #define SL_BACKEND_CPU_REPACK_H
 

@@ -29,8 +29,7 @@ struct sl_program {
 };
 
 // Computes units [begin, end) of the op. scratch: this thread's, sl_ref_scratch_bytes().
-typedef void sl_ref_fn(const sl_program *program, const sl_op *op, int64_t begin, int64_t end,
-                       void *scratch);
+typedef void sl_ref_fn(const sl_program *program, const sl_op *op, int64_t begin, int64_t end, void *scratch);
 
 typedef struct sl_ref_op {
     sl_ref_fn *run;                                                  // NULL: not an op of ref

@@ -15,8 +15,7 @@ sl_status sl_ref_kv_check(const sl_plan *plan, const sl_op *op) {
     const uint8_t types[2] = {kv->type_k, kv->type_v};
     for (int i = 0; i < 2; i++)
         if (types[i] != SL_TYPE_F32 && types[i] != SL_TYPE_F16)
-            return SL_FAIL(SL_UNSUPPORTED,
-                           "%s: a KV cache of type %s is not in backend ref; use f16 or f32",
+            return SL_FAIL(SL_UNSUPPORTED, "%s: a KV cache of type %s is not in backend ref; use f16 or f32",
                            sl_host_op_text(op), sl_type_name((sl_type)types[i]));
     return SL_OK;
 }
@@ -45,8 +44,7 @@ static double load(const uint8_t *blk, sl_type type, uint64_t i) {
     return sl_f16_to_f32(((const uint16_t *)(const void *)blk)[i]);
 }
 
-void sl_ref_kv_write(const sl_program *program, const sl_op *op, int64_t begin, int64_t end,
-                     void *scratch) {
+void sl_ref_kv_write(const sl_program *program, const sl_op *op, int64_t begin, int64_t end, void *scratch) {
     (void)scratch;
     const sl_plan_kv *kv = &program->plan->kv[op->attr.kv.kv_layer];
     const sl_step *step = program->step;
@@ -55,10 +53,10 @@ void sl_ref_kv_write(const sl_program *program, const sl_op *op, int64_t begin, 
         uint64_t blk = (uint64_t)find_blk(step, row, pos);
         uint8_t *k = program->kv + kv->k_off + blk * kv->k_blk_bytes;
         uint8_t *v = program->kv + kv->v_off + blk * kv->v_blk_bytes;
-        store(k, (sl_type)kv->type_k, element(kv, pos, 0, kv->head_dim),
-              sl_ref_row(program, op->in[0], row), kv->n_head_kv * kv->head_dim);
-        store(v, (sl_type)kv->type_v, element(kv, pos, 0, kv->v_dim),
-              sl_ref_row(program, op->in[1], row), kv->n_head_kv * kv->v_dim);
+        store(k, (sl_type)kv->type_k, element(kv, pos, 0, kv->head_dim), sl_ref_row(program, op->in[0], row),
+              kv->n_head_kv * kv->head_dim);
+        store(v, (sl_type)kv->type_v, element(kv, pos, 0, kv->v_dim), sl_ref_row(program, op->in[1], row),
+              kv->n_head_kv * kv->v_dim);
     }
 }
 
@@ -70,8 +68,7 @@ static void softmax(double *score, int32_t n) {
     for (int32_t i = 0; i < n; i++) score[i] /= sum;
 }
 
-static void attend_head(const sl_program *program, const sl_op *op, int32_t row, uint32_t head,
-                        double *scratch) {
+static void attend_head(const sl_program *program, const sl_op *op, int32_t row, uint32_t head, double *scratch) {
     const sl_attr_attend *attr = &op->attr.attend;
     const sl_plan_kv *kv = &program->plan->kv[attr->kv_layer];
     uint32_t head_kv = head / (attr->n_head / kv->n_head_kv);
@@ -80,12 +77,10 @@ static void attend_head(const sl_program *program, const sl_op *op, int32_t row,
     float *out = sl_ref_row(program, op->out, row) + (size_t)head * kv->v_dim;
     double *weight = scratch, *sum = scratch + program->plan->shape.n_ctx; // (n_ctx), (v_dim)
     for (int32_t pos = first; pos <= last; pos++) {
-        const uint8_t *k =
-            program->kv + kv->k_off + (uint64_t)find_blk(program->step, row, pos) * kv->k_blk_bytes;
+        const uint8_t *k = program->kv + kv->k_off + (uint64_t)find_blk(program->step, row, pos) * kv->k_blk_bytes;
         uint64_t at = element(kv, pos, head_kv, kv->head_dim);
         double score = 0;
-        for (uint32_t d = 0; d < kv->head_dim; d++)
-            score += (double)q[d] * load(k, (sl_type)kv->type_k, at + d);
+        for (uint32_t d = 0; d < kv->head_dim; d++) score += (double)q[d] * load(k, (sl_type)kv->type_k, at + d);
         score *= (double)attr->scale;
         if (attr->softcap > 0) score = (double)attr->softcap * tanh(score / (double)attr->softcap);
         weight[pos - first] = score;
@@ -93,23 +88,19 @@ static void attend_head(const sl_program *program, const sl_op *op, int32_t row,
     softmax(weight, last - first + 1);
     for (uint32_t d = 0; d < kv->v_dim; d++) sum[d] = 0;
     for (int32_t pos = first; pos <= last; pos++) {
-        const uint8_t *v =
-            program->kv + kv->v_off + (uint64_t)find_blk(program->step, row, pos) * kv->v_blk_bytes;
+        const uint8_t *v = program->kv + kv->v_off + (uint64_t)find_blk(program->step, row, pos) * kv->v_blk_bytes;
         uint64_t at = element(kv, pos, head_kv, kv->v_dim);
-        for (uint32_t d = 0; d < kv->v_dim; d++)
-            sum[d] += weight[pos - first] * load(v, (sl_type)kv->type_v, at + d);
+        for (uint32_t d = 0; d < kv->v_dim; d++) sum[d] += weight[pos - first] * load(v, (sl_type)kv->type_v, at + d);
     }
     for (uint32_t d = 0; d < kv->v_dim; d++) out[d] = (float)sum[d];
 }
 
-void sl_ref_attend(const sl_program *program, const sl_op *op, int64_t begin, int64_t end,
-                   void *scratch) {
+void sl_ref_attend(const sl_program *program, const sl_op *op, int64_t begin, int64_t end, void *scratch) {
     int64_t n_head = op->attr.attend.n_head;
     for (int64_t i = begin; i < end; i++)
         attend_head(program, op, (int32_t)(i / n_head), (uint32_t)(i % n_head), scratch);
 }
 
 uint64_t sl_ref_attend_scratch_bytes(const sl_plan *plan, const sl_op *op) {
-    return ((uint64_t)plan->shape.n_ctx + plan->kv[op->attr.attend.kv_layer].v_dim) *
-           sizeof(double);
+    return ((uint64_t)plan->shape.n_ctx + plan->kv[op->attr.attend.kv_layer].v_dim) * sizeof(double);
 }

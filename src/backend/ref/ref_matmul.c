@@ -30,8 +30,7 @@ static void widen(double *restrict out, const float *restrict in, uint32_t n) {
     for (; i < n; i++) out[i] = (double)in[i];
 }
 
-void sl_ref_matmul(const sl_program *program, const sl_op *op, int64_t begin, int64_t end,
-                   void *scratch) {
+void sl_ref_matmul(const sl_program *program, const sl_op *op, int64_t begin, int64_t end, void *scratch) {
     const sl_plan_weight *w = &program->plan->weight[op->weight[0]];
     const float *bias = sl_ref_vector(program, op, 1);
     const uint8_t *data = program->weight[op->weight[0]];
@@ -56,7 +55,7 @@ uint64_t sl_ref_matmul_scratch_bytes(const sl_plan *plan, const sl_op *op) {
 sl_status sl_ref_matmul_check(const sl_plan *plan, const sl_op *op) {
     const sl_plan_weight *w = &plan->weight[op->weight[0]];
     if (!sl_quant_find((sl_type)w->type))
-        return SL_FAIL(SL_UNSUPPORTED, "%s: %s has type %s, which backend ref cannot decode",
-                       sl_host_op_text(op), w->name, sl_type_name((sl_type)w->type));
+        return SL_FAIL(SL_UNSUPPORTED, "%s: %s has type %s, which backend ref cannot decode", sl_host_op_text(op),
+                       w->name, sl_type_name((sl_type)w->type));
     return sl_host_check_vector(plan, op, 1);
 }

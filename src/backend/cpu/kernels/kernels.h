@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The table of CPU kernels. It is filled with generic ones and then overwritten by rising level (select.c), once, at device
-// open; compile copies the pointers that it needs into the program. A kernel knows nothing of plans, threads or
-// models: it gets pointers and counts, and computes what its op in plan/ops.def says.
+// The table of CPU kernels. It is filled with generic ones and then overwritten by rising level (select.c), once, at
+// device open; compile copies the pointers that it needs into the program. A kernel knows nothing of plans, threads
+// or models: it gets pointers and counts, and computes what its op in plan/ops.def says.
 //
 // The same bits: a kernel's result for a row depends on that row (and the weights) alone, never on how many rows, which
 // range of outputs or which thread; the order of float operations is fixed per level and written at each kernel.
@@ -24,18 +24,19 @@ enum {
     SL_CPU_TILE_QUERIES = 32, // query vectors (rows * heads) that attention takes through a KV block at once
 };
 
-// out (n_row, n_out) = act (n_row, n_col) * weight (n_out, n_col)^T [+ bias (n_out)] [+ add (n_row, n_out)], in that order.
+// out (n_row, n_out) = act (n_row, n_col) * weight (n_out, n_col)^T [+ bias (n_out)] [+ add (n_row, n_out)], in that
+// order.
 typedef struct sl_cpu_matmul {
     const uint8_t *weight; // rows of w_row_bytes, or the same bytes in panel order (backend/cpu/repack.h)
     bool packed;           // panel order; only block types
     uint64_t w_row_bytes;
-    const uint8_t *act;    // rows of act_stride bytes: ACT16 for block types, F32 for F32, F16 and BF16 weights
+    const uint8_t *act; // rows of act_stride bytes: ACT16 for block types, F32 for F32, F16 and BF16 weights
     uint64_t act_stride;
     float *out;
-    uint64_t out_stride;   // bytes
-    const float *bias;     // or NULL
-    const float *add;      // or NULL; may be the same memory as out
-    uint64_t add_stride;   // bytes
+    uint64_t out_stride; // bytes
+    const float *bias;   // or NULL
+    const float *add;    // or NULL; may be the same memory as out
+    uint64_t add_stride; // bytes
     uint32_t n_row, n_col, n_out;
 } sl_cpu_matmul;
 
@@ -44,11 +45,11 @@ typedef void sl_cpu_matmul_fn(const sl_cpu_matmul *m, uint32_t out_begin, uint32
 
 // One layer's attention for the rows of a step.
 typedef struct sl_cpu_attend {
-    const float *q;           // (n_row, n_head * head_dim)
-    uint64_t q_stride;        // bytes
-    float *out;               // (n_row, n_head * v_dim)
-    uint64_t out_stride;      // bytes
-    const uint8_t *k, *v;     // the layer's pools
+    const float *q;       // (n_row, n_head * head_dim)
+    uint64_t q_stride;    // bytes
+    float *out;           // (n_row, n_head * v_dim)
+    uint64_t out_stride;  // bytes
+    const uint8_t *k, *v; // the layer's pools
     uint64_t k_blk_bytes, v_blk_bytes;
     const int32_t *pos, *slot, *blk_table; // as in sl_step
     int32_t blk_stride;
@@ -70,11 +71,14 @@ typedef struct sl_cpu_kernels {
     void (*softcap)(float *out, const float *in, uint32_t n_col, float cap);
     void (*rope)(float *out, const float *in, const float *table, const sl_attr_rope *attr);
 
-    // Writes the K and V of one position (head_dim, v_dim values of each KV head) into its blocks, at index `at` of the block.
-    void (*kv_write[SL_TYPE_ID_COUNT])(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, int is_v);
-    // Attention of query rows [row_begin, row_end), all of one slot at consecutive positions, for query heads [head_begin,
-    // head_end), which share a KV head; (rows * heads) <= SL_CPU_TILE_QUERIES unless it is one row. By K/V type; K and V of the
-    // same type so far. scratch: this thread's, 64-byte aligned, attend_scratch_bytes() of the largest rows * heads.
+    // Writes the K and V of one position (head_dim, v_dim values of each KV head) into its blocks, at index `at` of
+    // the block.
+    void (*kv_write[SL_TYPE_ID_COUNT])(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at,
+                                       int is_v);
+    // Attention of query rows [row_begin, row_end), all of one slot at consecutive positions, for query heads
+    // [head_begin, head_end), which share a KV head; (rows * heads) <= SL_CPU_TILE_QUERIES unless it is one row. By
+    // K/V type; K and V of the same type so far. scratch: this thread's, 64-byte aligned, attend_scratch_bytes() of
+    // the largest rows * heads.
     void (*attend[SL_TYPE_ID_COUNT])(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end, uint32_t head_begin,
                                      uint32_t head_end, void *scratch);
     uint64_t (*attend_scratch_bytes)(uint32_t n_query, uint32_t v_dim);

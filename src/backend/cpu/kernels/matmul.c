@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The walk of a matrix product with block weights: for each pair of panels, for each 256 columns, unpack once and multiply
-// with all rows. The unpacked pair stays in the first-level cache and the sums of all rows in the second, so one walk serves
-// one row as well as a prefill chunk. Knows nothing of vectors.
+// The walk of a matrix product with block weights: for each pair of panels, for each 256 columns, unpack once and
+// multiply with all rows. The unpacked pair stays in the first-level cache and the sums of all rows in the second, so
+// one walk serves one row as well as a prefill chunk. Knows nothing of vectors.
 #include "backend/cpu/kernels/matmul.h"
 
 #include <string.h>
@@ -27,8 +27,8 @@ uint64_t sl_matmul_scratch_bytes(sl_type type, uint32_t n_col, uint32_t n_row) {
     return sizeof(walk) + (uint64_t)n_row * SL_PANEL_PAIR * SL_CPU_PANEL_ROWS * sizeof(float);
 }
 
-// One panel's blocks of one row chunk; a panel that is cut short by the end of the matrix is unpacked from a copy, so that
-// unpackers always see whole panels and nothing past the matrix is read.
+// One panel's blocks of one row chunk; a panel that is cut short by the end of the matrix is unpacked from a copy, so
+// that unpackers always see whole panels and nothing past the matrix is read.
 static void unpack(walk *w, uint32_t i_panel, const sl_panel_kind *kind, sl_panel_source from, uint32_t n_row,
                    uint32_t n_bytes) {
     if (n_row < SL_CPU_PANEL_ROWS) {
@@ -44,7 +44,8 @@ static void store(const sl_cpu_matmul *m, const float *acc, uint32_t out, uint32
     const float *bias = m->bias ? m->bias + out : NULL;
     for (uint32_t row = 0; row < m->n_row; row++, acc += SL_PANEL_PAIR * SL_CPU_PANEL_ROWS) {
         float *to = (float *)(void *)((uint8_t *)m->out + row * m->out_stride) + out;
-        const float *add = m->add ? (const float *)(const void *)((const uint8_t *)m->add + row * m->add_stride) + out : NULL;
+        const float *add =
+            m->add ? (const float *)(const void *)((const uint8_t *)m->add + row * m->add_stride) + out : NULL;
         // One loop for each case, so that compilers make vectors of them.
         if (!bias && !add) memcpy(to, acc, n_out * sizeof *to);
         else if (!add)
@@ -56,13 +57,17 @@ static void store(const sl_cpu_matmul *m, const float *acc, uint32_t out, uint32
     }
 }
 
-void sl_panel_matmul(const sl_panel_kind *kind, const sl_cpu_matmul *m, uint32_t out_begin, uint32_t out_end, void *scratch) {
+void sl_panel_matmul(const sl_panel_kind *kind, const sl_cpu_matmul *m, uint32_t out_begin, uint32_t out_end,
+                     void *scratch) {
     enum { PAIR_ROWS = SL_PANEL_PAIR * SL_CPU_PANEL_ROWS };
     walk *w = scratch;
     const sl_type_info *info = sl_type_find(kind->type);
     uint32_t n_chunk = (m->n_col + SL_ACT_BLK_LEN - 1) / SL_ACT_BLK_LEN;
-    sl_act_blk act = {.rows = m->act, .stride = m->act_stride, .n_row = m->n_row,
-                      .n_pad = n_chunk * SL_ACT_BLK_LEN, .offset = kind->offset};
+    sl_act_blk act = {.rows = m->act,
+                      .stride = m->act_stride,
+                      .n_row = m->n_row,
+                      .n_pad = n_chunk * SL_ACT_BLK_LEN,
+                      .offset = kind->offset};
     for (uint32_t out = out_begin; out < out_end; out += PAIR_ROWS) {
         uint32_t n_out = SL_MIN(out_end - out, (uint32_t)PAIR_ROWS);
         uint32_t n_panel = (n_out + SL_CPU_PANEL_ROWS - 1) / SL_CPU_PANEL_ROWS;

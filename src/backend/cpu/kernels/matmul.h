@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Matrix products: what the levels share. Every level unpacks block weights into the same panel (matmul_unpack.h, compiled
-// once for each level over that level's vectors) and multiplies it with ACT16 rows by a kernel of its own.
+// Matrix products: what the levels share. Every level unpacks block weights into the same panel (matmul_unpack.h,
+// compiled once for each level over that level's vectors) and multiplies it with ACT16 rows by a kernel of its own.
 //
 // The order of float operations, of one output and one row, for block types; it is the same on every level and at every
 // width, so all bits are:
@@ -14,31 +14,32 @@
 //           if the type has minima: s = fma(min[g], (float)(sum of a over the group), s)
 //       acc = fma(da, s, acc)
 //   out = acc [+ bias] [+ add]
-// with a = SL_ACT_BASE * hi + lo, q the unsigned byte of the panel, scale = d * sub-scale and min = -dmin * sub-min (exact
-// products in float: 11 bits times at most 8). A level may compute (float)x as fma(254, (float)xh, (float)xl), with xh and
-// xl the sums over the two planes, offsets included: both are exact in float (bounds below), so it rounds the same.
+// with a = SL_ACT_BASE * hi + lo, q the unsigned byte of the panel, scale = d * sub-scale and min = -dmin * sub-min
+// (exact products in float: 11 bits times at most 8). A level may compute (float)x as fma(254, (float)xh, (float)xl),
+// with xh and xl the sums over the two planes, offsets included: both are exact in float (bounds below), so it rounds
+// the same.
 //
 // Bounds, with |a| <= 32385, |hi| and |lo| <= 127, at the worst contents (bytes of a panel may be anything):
 //   |x|: Q8_0 32 * 128 * 32385 = 132.7e6; IQ4_NL and IQ4_XS 131.6e6; Q5_1 32.1e6; Q6_K 16 * 32 * 32385 = 16.6e6; Q4_K
 //   32 * 240 * 32385 = 248.7e6 (its high nibbles stay 16 times as large, with scales a 16th as large); the rest less.
 //   Before the offset is taken off: 32 * 255 * 32385 = 264.3e6. All below 2^31.
-//   |xh|, |xl| <= 32 * 255 * 127 + 128 * 4081 = 1.56e6 < 2^24; |sum of a| <= 32 * 32385 = 1.04e6 < 2^24: exact in float.
+//   |xh|, |xl| <= 32 * 255 * 127 + 128 * 4081 = 1.56e6; |sum of a| <= 32 * 32385 = 1.04e6; both < 2^24: exact in float.
 #ifndef SL_BACKEND_CPU_MATMUL_H
 #define SL_BACKEND_CPU_MATMUL_H
 
 #include "backend/cpu/kernels/kernels.h"
 
 enum {
-    SL_PANEL_QUADS = SL_ACT_BLK_LEN / 4,  // groups of four columns
+    SL_PANEL_QUADS = SL_ACT_BLK_LEN / 4,   // groups of four columns
     SL_PANEL_GROUPS = SL_ACT_BLK_LEN / 16, // groups of columns with one scale, at most
-    SL_PANEL_PAIR = 2,                    // panels that are multiplied together
+    SL_PANEL_PAIR = 2,                     // panels that are multiplied together
 };
 
 // SL_CPU_PANEL_ROWS outputs times SL_ACT_BLK_LEN columns. Fits the first-level cache, also as a pair.
 typedef struct sl_panel {
-    uint8_t q[SL_PANEL_QUADS][SL_CPU_PANEL_ROWS][4];      // value + offset
+    uint8_t q[SL_PANEL_QUADS][SL_CPU_PANEL_ROWS][4]; // value + offset
     float scale[SL_PANEL_GROUPS][SL_CPU_PANEL_ROWS];
-    float min[SL_PANEL_GROUPS][SL_CPU_PANEL_ROWS];        // only for types that have minima
+    float min[SL_PANEL_GROUPS][SL_CPU_PANEL_ROWS]; // only for types that have minima
 } sl_panel;
 
 // Rows of ACT16, seen at one block of 256 columns.
@@ -46,13 +47,14 @@ typedef struct sl_act_blk {
     const uint8_t *rows; // first row
     uint64_t stride;     // bytes
     uint32_t n_row;
-    uint32_t n_pad;      // columns of a row, with padding
-    uint32_t blk;        // which 256 columns
-    uint32_t n_grp;      // groups of columns in it
-    int32_t offset;      // of the panel's bytes
+    uint32_t n_pad; // columns of a row, with padding
+    uint32_t blk;   // which 256 columns
+    uint32_t n_grp; // groups of columns in it
+    int32_t offset; // of the panel's bytes
 } sl_act_blk;
 
-// What a panel is unpacked from: n_blk blocks, together at most SL_ACT_BLK_LEN columns, of each of SL_CPU_PANEL_ROWS rows.
+// What a panel is unpacked from: n_blk blocks, together at most SL_ACT_BLK_LEN columns, of each of SL_CPU_PANEL_ROWS
+// rows.
 typedef struct sl_panel_source {
     const uint8_t *w; // of the first row
     uint64_t w_row_bytes;
@@ -67,14 +69,15 @@ typedef void sl_panel_multiply_fn(float *acc, const sl_panel *panel, uint32_t n_
 // How a level computes a type.
 typedef struct sl_panel_kind {
     sl_type type;
-    uint8_t grp_len;  // 16 or 32
+    uint8_t grp_len; // 16 or 32
     int32_t offset;
     sl_panel_unpack_fn *unpack;
     sl_panel_multiply_fn *multiply;
 } sl_panel_kind;
 
 // matmul.c: the walk over panels and blocks of columns.
-void sl_panel_matmul(const sl_panel_kind *kind, const sl_cpu_matmul *m, uint32_t out_begin, uint32_t out_end, void *scratch);
+void sl_panel_matmul(const sl_panel_kind *kind, const sl_cpu_matmul *m, uint32_t out_begin, uint32_t out_end,
+                     void *scratch);
 uint64_t sl_matmul_scratch_bytes(sl_type type, uint32_t n_col, uint32_t n_row);
 
 // One row's block of ACT16 as pointers.

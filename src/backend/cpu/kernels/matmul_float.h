@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// F32, F16 and BF16 weights times F32 activations. Written once over 16 lanes of columns and compiled for each level, which
-// defines first (matmul_float_<level>.c):
+// F32, F16 and BF16 weights times F32 activations. Written once over 16 lanes of columns and compiled for each level,
+// which defines first (matmul_float_<level>.c):
 //   TILE_OUTS, TILE_ROWS             outputs and rows whose sums are held in registers
 //   lanes                            16 floats
 //   l_zero(), l_f32(p), l_f16(p), l_bf16(p), l_fma(a, b, c)
@@ -48,9 +48,8 @@ SL_INLINE void tile(const sl_cpu_matmul *m, uint32_t out, uint32_t row, const ui
     const uint8_t *weight = m->weight + out * m->w_row_bytes, *act = m->act + row * m->act_stride;
     lanes sum[TILE_OUTS][TILE_ROWS];
     SL_UNROLL
-    for (uint32_t o = 0; o < n_out; o++)
-        SL_UNROLL
-        for (uint32_t r = 0; r < n_row; r++) sum[o][r] = l_zero();
+    for (uint32_t o = 0; o < n_out; o++) SL_UNROLL
+    for (uint32_t r = 0; r < n_row; r++) sum[o][r] = l_zero();
     uint32_t k = 0;
     for (; k + N_LANES <= m->n_col; k += N_LANES) {
         lanes w[TILE_OUTS];
@@ -63,20 +62,18 @@ SL_INLINE void tile(const sl_cpu_matmul *m, uint32_t out, uint32_t row, const ui
             for (uint32_t o = 0; o < n_out; o++) sum[o][r] = l_fma(w[o], a, sum[o][r]);
         }
     }
-    if (k < m->n_col)
+    if (k < m->n_col) SL_UNROLL
+    for (uint32_t o = 0; o < n_out; o++) {
+        lanes w = load_tail(weight + o * m->w_row_bytes + k * elem_bytes, m->n_col - k, load, elem_bytes);
         SL_UNROLL
-        for (uint32_t o = 0; o < n_out; o++) {
-            lanes w = load_tail(weight + o * m->w_row_bytes + k * elem_bytes, m->n_col - k, load, elem_bytes);
-            SL_UNROLL
-            for (uint32_t r = 0; r < n_row; r++) {
-                lanes a = load_tail(act + r * m->act_stride + k * sizeof(float), m->n_col - k, load_f32, sizeof(float));
-                sum[o][r] = l_fma(w, a, sum[o][r]);
-            }
+        for (uint32_t r = 0; r < n_row; r++) {
+            lanes a = load_tail(act + r * m->act_stride + k * sizeof(float), m->n_col - k, load_f32, sizeof(float));
+            sum[o][r] = l_fma(w, a, sum[o][r]);
         }
+    }
     SL_UNROLL
-    for (uint32_t o = 0; o < n_out; o++)
-        SL_UNROLL
-        for (uint32_t r = 0; r < n_row; r++) finish(m, row + r, out + o, l_sum(sum[o][r]));
+    for (uint32_t o = 0; o < n_out; o++) SL_UNROLL
+    for (uint32_t r = 0; r < n_row; r++) finish(m, row + r, out + o, l_sum(sum[o][r]));
 }
 
 // TILE_OUTS outputs (or one, at the end of a range) times rows [begin, end).
@@ -99,10 +96,10 @@ SL_INLINE void matmul_float(const sl_cpu_matmul *m, uint32_t out_begin, uint32_t
     }
 }
 
-#define MATMUL_FLOAT(name, elem_bytes)                                                                                   \
-    static void matmul_##name(const sl_cpu_matmul *m, uint32_t out_begin, uint32_t out_end, void *scratch) {             \
-        (void)scratch;                                                                                                   \
-        matmul_float(m, out_begin, out_end, load_##name, elem_bytes);                                                    \
+#define MATMUL_FLOAT(name, elem_bytes)                                                                       \
+    static void matmul_##name(const sl_cpu_matmul *m, uint32_t out_begin, uint32_t out_end, void *scratch) { \
+        (void)scratch;                                                                                       \
+        matmul_float(m, out_begin, out_end, load_##name, elem_bytes);                                        \
     }
 MATMUL_FLOAT(f32, 4)
 MATMUL_FLOAT(f16, 2)

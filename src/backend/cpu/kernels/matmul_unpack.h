@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Block formats (quant/blocks.h) -> panels. Written once over a small vocabulary of vectors and compiled for each level,
-// which includes its own matmul_vec.h first:
+// Block formats (quant/blocks.h) -> panels. Written once over a small vocabulary of vectors and compiled for each
+// level, which includes its own matmul_vec.h first:
 //   V_ROWS                       weight rows of a vector: 16, 8 or 1
 //   vec, fvec                    four bytes, one float of each row
 //   v_load(out[4], p, stride)    16 bytes of each row, row i at p + i * stride, as four vectors
@@ -111,9 +111,9 @@ SL_INLINE void put_halves_book(sl_panel *out, uint32_t quad, uint32_t row, const
 }
 
 // The body runs for each vector of rows and each block, with `blk` at the first of these rows.
-#define FOR_BLOCKS(type)                                                                                                 \
-    for (uint32_t row = 0; row < SL_CPU_PANEL_ROWS; row += V_ROWS)                                                       \
-        for (uint32_t b = 0; b < from->n_blk; b++)                                                                       \
+#define FOR_BLOCKS(type)                                           \
+    for (uint32_t row = 0; row < SL_CPU_PANEL_ROWS; row += V_ROWS) \
+        for (uint32_t b = 0; b < from->n_blk; b++)                 \
             for (const uint8_t *blk = from->w + row * s.stride + b * sizeof(type), *once = blk; once; once = NULL)
 #define AT(type, member) (blk + offsetof(type, member))
 
@@ -201,7 +201,8 @@ SL_INLINE void put_k_header(sl_panel *out, uint32_t row, const uint8_t *blk, sou
     }
 }
 
-// High nibbles stay where they are: bytes 16 times as large with scales a 16th as large are the same floats, and no shift.
+// High nibbles stay where they are: bytes 16 times as large with scales a 16th as large are the same floats, and no
+// shift.
 static void unpack_q4_k(sl_panel *out, const sl_panel_source *from) {
     source s = {from->w_row_bytes, from->next, 0};
     FOR_BLOCKS(sl_blk_q4_k) {
@@ -279,11 +280,10 @@ static void unpack_q3_k(sl_panel *out, const sl_panel_source *from) {
             vec v[8];
             load2(v, AT(sl_blk_q3_k, qs) + 32 * run, &s);
             SL_UNROLL
-            for (uint32_t i = 0; i < 8; i++)
-                SL_UNROLL
-                for (uint32_t j = 0; j < 4; j++)
-                    put_quad(out, 32 * run + 8 * j + i, row,
-                             v_or(take(v[i], 2 * j, 0, 0x03), take(high[i], 4 * run + j, 2, 0x04)));
+            for (uint32_t i = 0; i < 8; i++) SL_UNROLL
+            for (uint32_t j = 0; j < 4; j++)
+                put_quad(out, 32 * run + 8 * j + i, row,
+                         v_or(take(v[i], 2 * j, 0, 0x03), take(high[i], 4 * run + j, 2, 0x04)));
         }
     }
 }
@@ -303,9 +303,8 @@ static void unpack_q2_k(sl_panel *out, const sl_panel_source *from) {
             vec v[8];
             load2(v, AT(sl_blk_q2_k, qs) + 32 * run, &s);
             SL_UNROLL
-            for (uint32_t i = 0; i < 8; i++)
-                SL_UNROLL
-                for (uint32_t j = 0; j < 4; j++) put_quad(out, 32 * run + 8 * j + i, row, take(v[i], 2 * j, 0, 0x03));
+            for (uint32_t i = 0; i < 8; i++) SL_UNROLL
+            for (uint32_t j = 0; j < 4; j++) put_quad(out, 32 * run + 8 * j + i, row, take(v[i], 2 * j, 0, 0x03));
         }
     }
 }
@@ -332,27 +331,30 @@ static void unpack_iq4_xs(sl_panel *out, const sl_panel_source *from) {
 // ---- the table of a level ----------------------------------------------------------------------------------
 
 // X(TYPE, name, group length, offset of the bytes, 1 if there are minima)
-#define SL_PANEL_TYPES(X)                                                                                                \
-    X(Q4_0, q4_0, 32, 8, 0)                                                                                              \
-    X(Q4_1, q4_1, 32, 0, 1)                                                                                              \
-    X(Q5_0, q5_0, 32, 16, 0)                                                                                             \
-    X(Q5_1, q5_1, 32, 0, 1)                                                                                              \
-    X(Q8_0, q8_0, 32, SIGNED_OFFSET, 0)                                                                                  \
-    X(Q2_K, q2_k, 16, 0, 1)                                                                                              \
-    X(Q3_K, q3_k, 16, 4, 0)                                                                                              \
-    X(Q4_K, q4_k, 32, 0, 1)                                                                                              \
-    X(Q5_K, q5_k, 32, 0, 1)                                                                                              \
-    X(Q6_K, q6_k, 16, 32, 0)                                                                                             \
-    X(IQ4_NL, iq4_nl, 32, SIGNED_OFFSET, 0)                                                                              \
-    X(IQ4_XS, iq4_xs, 32, SIGNED_OFFSET, 0)                                                                              \
+#define SL_PANEL_TYPES(X)                   \
+    X(Q4_0, q4_0, 32, 8, 0)                 \
+    X(Q4_1, q4_1, 32, 0, 1)                 \
+    X(Q5_0, q5_0, 32, 16, 0)                \
+    X(Q5_1, q5_1, 32, 0, 1)                 \
+    X(Q8_0, q8_0, 32, SIGNED_OFFSET, 0)     \
+    X(Q2_K, q2_k, 16, 0, 1)                 \
+    X(Q3_K, q3_k, 16, 4, 0)                 \
+    X(Q4_K, q4_k, 32, 0, 1)                 \
+    X(Q5_K, q5_k, 32, 0, 1)                 \
+    X(Q6_K, q6_k, 16, 32, 0)                \
+    X(IQ4_NL, iq4_nl, 32, SIGNED_OFFSET, 0) \
+    X(IQ4_XS, iq4_xs, 32, SIGNED_OFFSET, 0) \
     X(MXFP4, mxfp4, 32, MXFP4_OFFSET, 0)
 
 // The level has sl_panel_multiply_fn multiply_<group length>_<minima>.
-#define SL_PANEL_MATMUL(TYPE, name, grp_len_, offset_, minima)                                                           \
-    static void matmul_##name(const sl_cpu_matmul *m, uint32_t out_begin, uint32_t out_end, void *scratch) {             \
-        static const sl_panel_kind kind = {.type = SL_TYPE_##TYPE, .grp_len = grp_len_, .offset = offset_,               \
-                                           .unpack = unpack_##name, .multiply = multiply_##grp_len_##_##minima};         \
-        sl_panel_matmul(&kind, m, out_begin, out_end, scratch);                                                          \
+#define SL_PANEL_MATMUL(TYPE, name, grp_len_, offset_, minima)                                               \
+    static void matmul_##name(const sl_cpu_matmul *m, uint32_t out_begin, uint32_t out_end, void *scratch) { \
+        static const sl_panel_kind kind = {.type = SL_TYPE_##TYPE,                                           \
+                                           .grp_len = grp_len_,                                              \
+                                           .offset = offset_,                                                \
+                                           .unpack = unpack_##name,                                          \
+                                           .multiply = multiply_##grp_len_##_##minima};                      \
+        sl_panel_matmul(&kind, m, out_begin, out_end, scratch);                                              \
     }
 #define SL_PANEL_ENTRY(TYPE, name, grp_len_, offset_, minima) k->matmul[SL_TYPE_##TYPE] = matmul_##name;
 

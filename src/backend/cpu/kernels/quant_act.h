@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Floats -> one row of ACT16 (plan/ir.h). Plain C that each level compiles into its own vectors (quant_act_<level>.c); every
-// step is one float or integer operation of defined rounding, so all levels write the same bits.
+// Floats -> one row of ACT16 (plan/ir.h). Plain C that each level compiles into its own vectors
+// (quant_act_<level>.c); every step is one float or integer operation of defined rounding, so all levels write the
+// same bits.
 //
-// d = max |x| / 32385 over the 256 columns; q = rint(x * (1 / d)); hi = rint(q / 254) with halves towards zero, so that hi
-// and lo stay in -127..127 (32385 = 127 * 254 + 127). Blocks with max |x| below about 4e-34 become zeros, as d or its
-// inverse would leave the normal range.
+// d = max |x| / 32385 over the 256 columns; q = rint(x * (1 / d)); hi = rint(q / 254) with halves towards zero, so
+// that hi and lo stay in -127..127 (32385 = 127 * 254 + 127). Blocks with max |x| below about 4e-34 become zeros, as
+// d or its inverse would leave the normal range.
 #ifndef SL_BACKEND_CPU_QUANT_ACT_H
 #define SL_BACKEND_CPU_QUANT_ACT_H
 

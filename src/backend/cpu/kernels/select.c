@@ -29,20 +29,15 @@ static const level levels[] = {
 #endif
 };
 
-const char *sl_cpu_level_name(int i) {
-    return i >= 0 && (size_t)i < SL_COUNT(levels) ? levels[i].name : NULL;
-}
+const char *sl_cpu_level_name(int i) { return i >= 0 && (size_t)i < SL_COUNT(levels) ? levels[i].name : NULL; }
 
 sl_status sl_cpu_kernels_select(sl_cpu_kernels *out, uint32_t features, const char *name) {
     *out = (sl_cpu_kernels){0};
     for (size_t i = 0; i < SL_COUNT(levels); i++) {
         bool named = name && strcmp(name, levels[i].name) == 0;
-        if ((features & levels[i].needs) == levels[i].needs)
-            levels[i].init(out);
+        if ((features & levels[i].needs) == levels[i].needs) levels[i].init(out);
         else if (named)
-            return SL_FAIL(SL_DEVICE,
-                           "this processor has no %s; leave the level away to use the best it has",
-                           name);
+            return SL_FAIL(SL_DEVICE, "this processor has no %s; leave the level away to use the best it has", name);
         if (named) return SL_OK;
     }
     if (name) return SL_FAIL(SL_BAD_ARG, "there is no level %s; use " LEVEL_NAMES, name);

@@ -38,17 +38,12 @@ SL_INLINE v16 v16_pick_less(v16 a, v16 b, v16 yes, v16 no) {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
 }
 SL_INLINE v16 v16_abs(v16 a) { return _mm512_abs_ps(a); }
-SL_INLINE v16 v16_load_f16(const uint16_t *p) {
-    return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)p));
-}
-SL_INLINE void v16_store_f16(uint16_t *p, v16 a) {
-    _mm256_storeu_si256((void *)p, _mm512_cvtps_ph(a, 0));
-}
+SL_INLINE v16 v16_load_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)p)); }
+SL_INLINE void v16_store_f16(uint16_t *p, v16 a) { _mm256_storeu_si256((void *)p, _mm512_cvtps_ph(a, 0)); }
 SL_INLINE v16 v16_exp2_of_bits(v16 biased, int shift) {
     __m512i n = _mm512_sub_epi32(_mm512_castps_si512(biased), _mm512_set1_epi32(0x4b400000));
     __m512i low = _mm512_srai_epi32(n, 1), part = shift ? _mm512_sub_epi32(n, low) : low;
-    return _mm512_castsi512_ps(
-        _mm512_slli_epi32(_mm512_add_epi32(part, _mm512_set1_epi32(127)), 23));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(part, _mm512_set1_epi32(127)), 23));
 }
 
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
@@ -59,12 +54,10 @@ typedef struct v16 {
     __m256 a, b;
 } v16;
 
-#define SL_V16_BOTH(op)                                                                            \
+#define SL_V16_BOTH(op) \
     (v16) { op(x.a, y.a), op(x.b, y.b) }
 SL_INLINE v16 v16_load(const float *p) { return (v16){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
-SL_INLINE void v16_store(float *p, v16 x) {
-    _mm256_storeu_ps(p, x.a), _mm256_storeu_ps(p + 8, x.b);
-}
+SL_INLINE void v16_store(float *p, v16 x) { _mm256_storeu_ps(p, x.a), _mm256_storeu_ps(p + 8, x.b); }
 SL_INLINE v16 v16_all(float x) { return (v16){_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
 SL_INLINE v16 v16_add(v16 x, v16 y) { return SL_V16_BOTH(_mm256_add_ps); }
 SL_INLINE v16 v16_sub(v16 x, v16 y) { return SL_V16_BOTH(_mm256_sub_ps); }
@@ -95,8 +88,7 @@ SL_INLINE void v16_store_f16(uint16_t *p, v16 x) {
 SL_INLINE __m256 v16_exp2_half(__m256 biased, int shift) {
     __m256i n = _mm256_sub_epi32(_mm256_castps_si256(biased), _mm256_set1_epi32(0x4b400000));
     __m256i low = _mm256_srai_epi32(n, 1), part = shift ? _mm256_sub_epi32(n, low) : low;
-    return _mm256_castsi256_ps(
-        _mm256_slli_epi32(_mm256_add_epi32(part, _mm256_set1_epi32(127)), 23));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(part, _mm256_set1_epi32(127)), 23));
 }
 SL_INLINE v16 v16_exp2_of_bits(v16 biased, int shift) {
     return (v16){v16_exp2_half(biased.a, shift), v16_exp2_half(biased.b, shift)};
@@ -112,9 +104,9 @@ typedef struct v16 {
     float f[SL_V16];
 } v16;
 
-#define SL_V16_EACH(expr)                                                                          \
-    v16 r;                                                                                         \
-    for (int i = 0; i < SL_V16; i++) r.f[i] = (expr);                                              \
+#define SL_V16_EACH(expr)                             \
+    v16 r;                                            \
+    for (int i = 0; i < SL_V16; i++) r.f[i] = (expr); \
     return r
 SL_INLINE v16 v16_load(const float *p) { SL_V16_EACH(p[i]); }
 SL_INLINE void v16_store(float *p, v16 x) { memcpy(p, x.f, sizeof x.f); }
@@ -126,9 +118,7 @@ SL_INLINE v16 v16_div(v16 x, v16 y) { SL_V16_EACH(x.f[i] / y.f[i]); }
 SL_INLINE v16 v16_max(v16 x, v16 y) { SL_V16_EACH(x.f[i] > y.f[i] ? x.f[i] : y.f[i]); }
 SL_INLINE v16 v16_min(v16 x, v16 y) { SL_V16_EACH(x.f[i] < y.f[i] ? x.f[i] : y.f[i]); }
 SL_INLINE v16 v16_fma(v16 x, v16 y, v16 z) { SL_V16_EACH(fmaf(x.f[i], y.f[i], z.f[i])); }
-SL_INLINE v16 v16_pick_less(v16 x, v16 y, v16 yes, v16 no) {
-    SL_V16_EACH(x.f[i] < y.f[i] ? yes.f[i] : no.f[i]);
-}
+SL_INLINE v16 v16_pick_less(v16 x, v16 y, v16 yes, v16 no) { SL_V16_EACH(x.f[i] < y.f[i] ? yes.f[i] : no.f[i]); }
 SL_INLINE v16 v16_abs(v16 x) { SL_V16_EACH(sl_f32_from_bits(sl_f32_bits(x.f[i]) & 0x7fffffff)); }
 SL_INLINE v16 v16_load_f16(const uint16_t *p) { SL_V16_EACH(sl_f16_to_f32(p[i])); }
 SL_INLINE void v16_store_f16(uint16_t *p, v16 x) {

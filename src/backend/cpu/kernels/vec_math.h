@@ -43,9 +43,7 @@ SL_INLINE v16 v16_tanh(v16 x) {
 }
 
 // x / (1 + e^-x). Below -88.7 the result is -0; the true value is under 3e-37.
-SL_INLINE v16 v16_silu(v16 x) {
-    return v16_div(x, v16_add(v16_all(1.0f), v16_exp(v16_sub(v16_all(0.0f), x))));
-}
+SL_INLINE v16 v16_silu(v16 x) { return v16_div(x, v16_add(v16_all(1.0f), v16_exp(v16_sub(v16_all(0.0f), x)))); }
 
 // 0.5 x (1 + tanh u) = x / (1 + e^-2u) with u = sqrt(2/pi) (x + 0.044715 x^3).
 SL_INLINE v16 v16_gelu_tanh(v16 x) {

@@ -90,10 +90,10 @@ SL_INLINE void multiply(float *acc, const sl_panel *panel, uint32_t n_panel, con
     }
 }
 
-#define MULTIPLY(grp_len, minima)                                                                                        \
-    static void multiply_##grp_len##_##minima(float *acc, const sl_panel *panel, uint32_t n_panel,                       \
-                                              const sl_act_blk *act) {                                                   \
-        multiply(acc, panel, n_panel, act, grp_len, minima);                                                             \
+#define MULTIPLY(grp_len, minima)                                                                  \
+    static void multiply_##grp_len##_##minima(float *acc, const sl_panel *panel, uint32_t n_panel, \
+                                              const sl_act_blk *act) {                             \
+        multiply(acc, panel, n_panel, act, grp_len, minima);                                       \
     }
 MULTIPLY(16, 0)
 MULTIPLY(16, 1)

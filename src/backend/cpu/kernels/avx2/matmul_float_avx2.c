@@ -7,7 +7,9 @@
 
 enum { TILE_OUTS = 2, TILE_ROWS = 2 };
 
-typedef struct lanes { __m256 a, b; } lanes; // lanes 0..7, 8..15
+typedef struct lanes {
+    __m256 a, b;
+} lanes; // lanes 0..7, 8..15
 
 SL_INLINE lanes l_zero(void) { return (lanes){_mm256_setzero_ps(), _mm256_setzero_ps()}; }
 SL_INLINE lanes l_f32(const unsigned char *p) {

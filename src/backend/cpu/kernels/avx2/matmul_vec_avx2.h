@@ -49,8 +49,9 @@ SL_INLINE vec v_add128(vec v) { return _mm256_xor_si256(v, _mm256_set1_epi8((cha
 
 SL_INLINE vec v_set16(vec v, vec bits, uint32_t i) {
     // The byte with the four bits to all four bytes of the row, then one bit of it for each.
-    const vec spread = _mm256_add_epi8(_mm256_broadcastsi128_si256(_mm_set_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0)),
-                                       _mm256_set1_epi8((char)(i / 2)));
+    const vec spread =
+        _mm256_add_epi8(_mm256_broadcastsi128_si256(_mm_set_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0)),
+                        _mm256_set1_epi8((char)(i / 2)));
     const vec bit = _mm256_set1_epi32(i % 2 ? (int)0x80402010 : 0x08040201);
     vec set = _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(bits, spread), bit), bit);
     return _mm256_or_si256(v, v_and(set, 16));

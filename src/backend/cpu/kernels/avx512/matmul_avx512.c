@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// AVX-512 VNNI: block weights times ACT16. Vector lanes are the 16 outputs of a panel; VPDPBUSD adds four columns of all
-// of them at once, for the high and the low plane apart. A tile of rows and panels keeps its sums in registers.
+// AVX-512 VNNI: block weights times ACT16. Vector lanes are the 16 outputs of a panel; VPDPBUSD adds four columns of
+// all of them at once, for the high and the low plane apart. A tile of rows and panels keeps its sums in registers.
 #include "backend/cpu/kernels/avx512/matmul_vec_avx512.h"
 #include "backend/cpu/kernels/matmul_level.h"
 #include "backend/cpu/kernels/matmul_unpack.h"
@@ -49,18 +49,16 @@ SL_INLINE void tile(float *acc, const sl_panel *panel, const tile_row *r, uint32
                     const uint32_t n_panel, const uint32_t grp_len, const bool minima) {
     __m512 sum[TILE_ROWS][SL_PANEL_PAIR];
     SL_UNROLL
-    for (uint32_t i = 0; i < n_row; i++)
-        SL_UNROLL
-        for (uint32_t p = 0; p < n_panel; p++) sum[i][p] = _mm512_setzero_ps();
+    for (uint32_t i = 0; i < n_row; i++) SL_UNROLL
+    for (uint32_t p = 0; p < n_panel; p++) sum[i][p] = _mm512_setzero_ps();
     for (uint32_t g = 0; g < n_grp; g++) {
         __m512i hi[TILE_ROWS][SL_PANEL_PAIR], lo[TILE_ROWS][SL_PANEL_PAIR];
         SL_UNROLL
-        for (uint32_t i = 0; i < n_row; i++)
-            SL_UNROLL
-            for (uint32_t p = 0; p < n_panel; p++) {
-                hi[i][p] = minima ? _mm512_setzero_si512() : _mm512_set1_epi32(r[i].start_hi[g]);
-                lo[i][p] = minima ? _mm512_setzero_si512() : _mm512_set1_epi32(r[i].start_lo[g]);
-            }
+        for (uint32_t i = 0; i < n_row; i++) SL_UNROLL
+        for (uint32_t p = 0; p < n_panel; p++) {
+            hi[i][p] = minima ? _mm512_setzero_si512() : _mm512_set1_epi32(r[i].start_hi[g]);
+            lo[i][p] = minima ? _mm512_setzero_si512() : _mm512_set1_epi32(r[i].start_lo[g]);
+        }
         SL_UNROLL
         for (uint32_t k = 0; k < grp_len; k += 4) {
             uint32_t at = g * grp_len + k;
@@ -78,23 +76,21 @@ SL_INLINE void tile(float *acc, const sl_panel *panel, const tile_row *r, uint32
             }
         }
         SL_UNROLL
-        for (uint32_t i = 0; i < n_row; i++)
-            SL_UNROLL
-            for (uint32_t p = 0; p < n_panel; p++) {
-                __m512 x = _mm512_fmadd_ps(_mm512_cvtepi32_ps(hi[i][p]), _mm512_set1_ps(SL_ACT_BASE),
-                                           _mm512_cvtepi32_ps(lo[i][p]));
-                sum[i][p] = _mm512_fmadd_ps(_mm512_load_ps(panel[p].scale[g]), x, sum[i][p]);
-                if (minima)
-                    sum[i][p] = _mm512_fmadd_ps(_mm512_load_ps(panel[p].min[g]), _mm512_set1_ps(r[i].sum[g]), sum[i][p]);
-            }
+        for (uint32_t i = 0; i < n_row; i++) SL_UNROLL
+        for (uint32_t p = 0; p < n_panel; p++) {
+            __m512 x = _mm512_fmadd_ps(_mm512_cvtepi32_ps(hi[i][p]), _mm512_set1_ps(SL_ACT_BASE),
+                                       _mm512_cvtepi32_ps(lo[i][p]));
+            sum[i][p] = _mm512_fmadd_ps(_mm512_load_ps(panel[p].scale[g]), x, sum[i][p]);
+            if (minima)
+                sum[i][p] = _mm512_fmadd_ps(_mm512_load_ps(panel[p].min[g]), _mm512_set1_ps(r[i].sum[g]), sum[i][p]);
+        }
     }
     SL_UNROLL
-    for (uint32_t i = 0; i < n_row; i++)
-        SL_UNROLL
-        for (uint32_t p = 0; p < n_panel; p++) {
-            float *to = acc + (i * SL_PANEL_PAIR + p) * SL_CPU_PANEL_ROWS;
-            _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_set1_ps(r[i].at.d), sum[i][p], _mm512_loadu_ps(to)));
-        }
+    for (uint32_t i = 0; i < n_row; i++) SL_UNROLL
+    for (uint32_t p = 0; p < n_panel; p++) {
+        float *to = acc + (i * SL_PANEL_PAIR + p) * SL_CPU_PANEL_ROWS;
+        _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_set1_ps(r[i].at.d), sum[i][p], _mm512_loadu_ps(to)));
+    }
 }
 
 SL_INLINE void multiply(float *acc, const sl_panel *panel, uint32_t n_panel, const sl_act_blk *act,
@@ -117,10 +113,10 @@ SL_INLINE void multiply(float *acc, const sl_panel *panel, uint32_t n_panel, con
     }
 }
 
-#define MULTIPLY(grp_len, minima)                                                                                        \
-    static void multiply_##grp_len##_##minima(float *acc, const sl_panel *panel, uint32_t n_panel,                       \
-                                              const sl_act_blk *act) {                                                   \
-        multiply(acc, panel, n_panel, act, grp_len, minima);                                                             \
+#define MULTIPLY(grp_len, minima)                                                                  \
+    static void multiply_##grp_len##_##minima(float *acc, const sl_panel *panel, uint32_t n_panel, \
+                                              const sl_act_blk *act) {                             \
+        multiply(acc, panel, n_panel, act, grp_len, minima);                                       \
     }
 MULTIPLY(16, 0)
 MULTIPLY(16, 1)

@@ -87,9 +87,7 @@ SL_INLINE fvec f_byte(vec v, uint32_t i) {
 SL_INLINE fvec f_sbyte(vec v, uint32_t i) {
     return _mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(v, 24 - 8 * i), 24));
 }
-SL_INLINE fvec f_f16(vec v, uint32_t i) {
-    return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(v, 16 * i)));
-}
+SL_INLINE fvec f_f16(vec v, uint32_t i) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(v, 16 * i))); }
 SL_INLINE fvec f_e8m0(vec v) { // 2^(e - 128): its exponent field is e - 1; below 2 it is subnormal
     vec e = _mm512_and_si512(v, _mm512_set1_epi32(255));
     vec low = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), _mm512_min_epi32(e, _mm512_set1_epi32(1)));

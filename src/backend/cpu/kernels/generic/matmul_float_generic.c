@@ -9,7 +9,9 @@
 
 enum { TILE_OUTS = 4, TILE_ROWS = 2 };
 
-typedef struct lanes { float f[16]; } lanes;
+typedef struct lanes {
+    float f[16];
+} lanes;
 
 SL_INLINE lanes l_zero(void) { return (lanes){{0}}; }
 SL_INLINE lanes l_f32(const uint8_t *p) {

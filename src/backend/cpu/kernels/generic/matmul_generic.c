@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Matrix products in plain C, for any processor: the order of matmul.h and nothing else. The columns of a group are added
-// as int32 over the 16 outputs of a panel, which compilers turn into whatever vectors they may use.
+// Matrix products in plain C, for any processor: the order of matmul.h and nothing else. The columns of a group are
+// added as int32 over the 16 outputs of a panel, which compilers turn into whatever vectors they may use.
 #include "backend/cpu/kernels/generic/matmul_vec_generic.h"
 #include "backend/cpu/kernels/matmul_level.h"
 #include "backend/cpu/kernels/matmul_unpack.h"
@@ -39,14 +39,15 @@ SL_INLINE void multiply(float *acc, const sl_panel *panel, uint32_t n_panel, con
         for (uint32_t k = 0; k < SL_ACT_BLK_LEN; k++) a[k] = (int16_t)(SL_ACT_BASE * r.hi[k] + r.lo[k]);
         memcpy(sums, r.sum, sizeof sums);
         for (uint32_t p = 0; p < n_panel; p++)
-            multiply_row(acc + (row * SL_PANEL_PAIR + p) * SL_CPU_PANEL_ROWS, &panel[p], act, a, sums, r.d, grp_len, minima);
+            multiply_row(acc + (row * SL_PANEL_PAIR + p) * SL_CPU_PANEL_ROWS, &panel[p], act, a, sums, r.d, grp_len,
+                         minima);
     }
 }
 
-#define MULTIPLY(grp_len, minima)                                                                                        \
-    static void multiply_##grp_len##_##minima(float *acc, const sl_panel *panel, uint32_t n_panel,                       \
-                                              const sl_act_blk *act) {                                                   \
-        multiply(acc, panel, n_panel, act, grp_len, minima);                                                             \
+#define MULTIPLY(grp_len, minima)                                                                  \
+    static void multiply_##grp_len##_##minima(float *acc, const sl_panel *panel, uint32_t n_panel, \
+                                              const sl_act_blk *act) {                             \
+        multiply(acc, panel, n_panel, act, grp_len, minima);                                       \
     }
 MULTIPLY(16, 0)
 MULTIPLY(16, 1)

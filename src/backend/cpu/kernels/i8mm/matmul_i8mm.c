@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
 // NEON with matrix products of bytes (Armv8.6 I8MM): USMMLA adds eight columns of two outputs (unsigned) times two rows
-// of activations (signed), and these two are the high and the low plane of one row, so it serves a single row as well as
-// many. All else is NEON's.
+// of activations (signed), and these two are the high and the low plane of one row, so it serves a single row as well
+// as many. All else is NEON's.
 #include "backend/cpu/kernels/matmul.h"
 #include "backend/cpu/kernels/neon/matmul_vec_neon.h"
 
 enum { TILE_ROWS = 4 };
 
-typedef struct act_cols { int64_t a[SL_ACT_BLK_LEN / 8][2]; } act_cols; // eight bytes of the high plane, eight of the low
+typedef struct act_cols {
+    int64_t a[SL_ACT_BLK_LEN / 8][2];
+} act_cols; // eight bytes of the high plane, eight of the low
 
 SL_INLINE void set_cols(act_cols *cols, const sl_act_row *at) {
     for (uint32_t k = 0; k < SL_ACT_BLK_LEN; k += 16) {
@@ -27,9 +29,8 @@ SL_INLINE void group_sums(int32x4_t x[TILE_ROWS][TILE_VECS], const sl_panel *pan
                           uint32_t begin, const uint32_t grp_len, const uint32_t n_row, const uint32_t n_vec) {
     int32x4_t part[TILE_ROWS][TILE_VECS][2]; // (2 outputs, 2 planes)
     SL_UNROLL
-    for (uint32_t i = 0; i < n_row; i++)
-        SL_UNROLL
-        for (uint32_t v = 0; v < n_vec; v++) part[i][v][0] = part[i][v][1] = vdupq_n_s32(0);
+    for (uint32_t i = 0; i < n_row; i++) SL_UNROLL
+    for (uint32_t v = 0; v < n_vec; v++) part[i][v][0] = part[i][v][1] = vdupq_n_s32(0);
     for (uint32_t at = begin; at < begin + grp_len; at += 8) {
         int8x16_t a[TILE_ROWS];
         SL_UNROLL
@@ -46,12 +47,11 @@ SL_INLINE void group_sums(int32x4_t x[TILE_ROWS][TILE_VECS], const sl_panel *pan
         }
     }
     SL_UNROLL
-    for (uint32_t i = 0; i < n_row; i++)
-        SL_UNROLL
-        for (uint32_t v = 0; v < n_vec; v++) {
-            int32x4_t hi = vuzp1q_s32(part[i][v][0], part[i][v][1]), lo = vuzp2q_s32(part[i][v][0], part[i][v][1]);
-            x[i][v] = vmlaq_n_s32(lo, hi, SL_ACT_BASE);
-        }
+    for (uint32_t i = 0; i < n_row; i++) SL_UNROLL
+    for (uint32_t v = 0; v < n_vec; v++) {
+        int32x4_t hi = vuzp1q_s32(part[i][v][0], part[i][v][1]), lo = vuzp2q_s32(part[i][v][0], part[i][v][1]);
+        x[i][v] = vmlaq_n_s32(lo, hi, SL_ACT_BASE);
+    }
 }
 
 #include "backend/cpu/kernels/neon/matmul_tile_neon.h"

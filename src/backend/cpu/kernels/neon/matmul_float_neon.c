@@ -7,7 +7,9 @@
 
 enum { TILE_OUTS = 2, TILE_ROWS = 2 };
 
-typedef struct lanes { float32x4_t a, b, c, d; } lanes; // lanes 0..3, 4..7, 8..11, 12..15
+typedef struct lanes {
+    float32x4_t a, b, c, d;
+} lanes; // lanes 0..3, 4..7, 8..11, 12..15
 
 SL_INLINE lanes l_zero(void) {
     float32x4_t zero = vdupq_n_f32(0);
@@ -28,7 +30,8 @@ SL_INLINE lanes l_bf16(const unsigned char *p) {
     return (lanes){four_bf16(p), four_bf16(p + 8), four_bf16(p + 16), four_bf16(p + 24)};
 }
 SL_INLINE lanes l_fma(lanes x, lanes y, lanes z) {
-    return (lanes){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c), vfmaq_f32(z.d, x.d, y.d)};
+    return (lanes){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c),
+                   vfmaq_f32(z.d, x.d, y.d)};
 }
 SL_INLINE float l_sum(lanes v) {
     float32x4_t four = vaddq_f32(vaddq_f32(v.a, v.c), vaddq_f32(v.b, v.d));

@@ -37,29 +37,25 @@ SL_INLINE void tile(float *acc, const sl_panel *panel, uint32_t out, const tile_
     const int32_t offset = act->offset - V_PANEL_FLIP;
     float32x4_t sum[TILE_ROWS][TILE_VECS];
     SL_UNROLL
-    for (uint32_t i = 0; i < n_row; i++)
-        SL_UNROLL
-        for (uint32_t v = 0; v < n_vec; v++) sum[i][v] = vdupq_n_f32(0);
+    for (uint32_t i = 0; i < n_row; i++) SL_UNROLL
+    for (uint32_t v = 0; v < n_vec; v++) sum[i][v] = vdupq_n_f32(0);
     for (uint32_t g = 0; g < act->n_grp; g++) {
         int32x4_t x[TILE_ROWS][TILE_VECS];
         group_sums(x, panel, out, t->cols, g * grp_len, grp_len, n_row, n_vec);
         SL_UNROLL
-        for (uint32_t i = 0; i < n_row; i++)
-            SL_UNROLL
-            for (uint32_t v = 0; v < n_vec; v++) {
-                float32x4_t group = vcvtq_f32_s32(vaddq_s32(x[i][v], vdupq_n_s32(-offset * t->sum[i][g])));
-                sum[i][v] = vfmaq_f32(sum[i][v], vld1q_f32(&panel->scale[g][out + 4 * v]), group);
-                if (minima)
-                    sum[i][v] = vfmaq_n_f32(sum[i][v], vld1q_f32(&panel->min[g][out + 4 * v]), (float)t->sum[i][g]);
-            }
+        for (uint32_t i = 0; i < n_row; i++) SL_UNROLL
+        for (uint32_t v = 0; v < n_vec; v++) {
+            float32x4_t group = vcvtq_f32_s32(vaddq_s32(x[i][v], vdupq_n_s32(-offset * t->sum[i][g])));
+            sum[i][v] = vfmaq_f32(sum[i][v], vld1q_f32(&panel->scale[g][out + 4 * v]), group);
+            if (minima) sum[i][v] = vfmaq_n_f32(sum[i][v], vld1q_f32(&panel->min[g][out + 4 * v]), (float)t->sum[i][g]);
+        }
     }
     SL_UNROLL
-    for (uint32_t i = 0; i < n_row; i++)
-        SL_UNROLL
-        for (uint32_t v = 0; v < n_vec; v++) {
-            float *to = acc + i * SL_PANEL_PAIR * SL_CPU_PANEL_ROWS + out + 4 * v;
-            vst1q_f32(to, vfmaq_n_f32(vld1q_f32(to), sum[i][v], t->d[i]));
-        }
+    for (uint32_t i = 0; i < n_row; i++) SL_UNROLL
+    for (uint32_t v = 0; v < n_vec; v++) {
+        float *to = acc + i * SL_PANEL_PAIR * SL_CPU_PANEL_ROWS + out + 4 * v;
+        vst1q_f32(to, vfmaq_n_f32(vld1q_f32(to), sum[i][v], t->d[i]));
+    }
 }
 
 // n_row rows times a panel.
@@ -86,10 +82,10 @@ SL_INLINE void multiply(float *acc, const sl_panel *panel, uint32_t n_panel, con
     }
 }
 
-#define MULTIPLY(grp_len, minima)                                                                                        \
-    static void multiply_##grp_len##_##minima(float *acc, const sl_panel *panel, uint32_t n_panel,                       \
-                                              const sl_act_blk *act) {                                                   \
-        multiply(acc, panel, n_panel, act, grp_len, minima);                                                             \
+#define MULTIPLY(grp_len, minima)                                                                  \
+    static void multiply_##grp_len##_##minima(float *acc, const sl_panel *panel, uint32_t n_panel, \
+                                              const sl_act_blk *act) {                             \
+        multiply(acc, panel, n_panel, act, grp_len, minima);                                       \
     }
 MULTIPLY(16, 0)
 MULTIPLY(16, 1)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The vocabulary of matmul_unpack.h for NEON: a vector is 4 rows, a quarter of a panel. The levels above NEON use it too;
-// one whose product wants signed bytes defines V_PANEL_FLIP as 0x80, and panels then hold bytes less 128.
+// The vocabulary of matmul_unpack.h for NEON: a vector is 4 rows, a quarter of a panel. The levels above NEON use it
+// too; one whose product wants signed bytes defines V_PANEL_FLIP as 0x80, and panels then hold bytes less 128.
 #ifndef SL_BACKEND_CPU_MATMUL_VEC_NEON_H
 #define SL_BACKEND_CPU_MATMUL_VEC_NEON_H
 

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT
 //
-// The sixteen floats of vec.h as four NEON registers; only vec.h includes this. NEON's own max and min give NaN for NaN,
-// so both are comparisons and choices here, which take the second operand as vec.h wants it.
+// The sixteen floats of vec.h as four NEON registers; only vec.h includes this. NEON's own max and min give NaN for
+// NaN, so both are comparisons and choices here, which take the second operand as vec.h wants it.
 #ifndef SL_BACKEND_CPU_VEC_NEON_H
 #define SL_BACKEND_CPU_VEC_NEON_H
 
 #include <arm_neon.h>
 
-typedef struct v16 { float32x4_t a, b, c, d; } v16;
+typedef struct v16 {
+    float32x4_t a, b, c, d;
+} v16;
 
-#define SL_V16_FOUR(op) (v16){op(x.a, y.a), op(x.b, y.b), op(x.c, y.c), op(x.d, y.d)}
+#define SL_V16_FOUR(op) \
+    (v16) { op(x.a, y.a), op(x.b, y.b), op(x.c, y.c), op(x.d, y.d) }
 SL_INLINE float32x4_t v16_max4(float32x4_t x, float32x4_t y) { return vbslq_f32(vcgtq_f32(x, y), x, y); }
 SL_INLINE float32x4_t v16_min4(float32x4_t x, float32x4_t y) { return vbslq_f32(vcltq_f32(x, y), x, y); }
 
@@ -31,7 +34,8 @@ SL_INLINE v16 v16_max(v16 x, v16 y) { return SL_V16_FOUR(v16_max4); }
 SL_INLINE v16 v16_min(v16 x, v16 y) { return SL_V16_FOUR(v16_min4); }
 #undef SL_V16_FOUR
 SL_INLINE v16 v16_fma(v16 x, v16 y, v16 z) {
-    return (v16){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c), vfmaq_f32(z.d, x.d, y.d)};
+    return (v16){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c),
+                 vfmaq_f32(z.d, x.d, y.d)};
 }
 SL_INLINE v16 v16_pick_less(v16 x, v16 y, v16 yes, v16 no) {
     return (v16){vbslq_f32(vcltq_f32(x.a, y.a), yes.a, no.a), vbslq_f32(vcltq_f32(x.b, y.b), yes.b, no.b),

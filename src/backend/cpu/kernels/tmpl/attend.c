@@ -58,15 +58,13 @@ uint64_t sl_cpu_attend_scratch_bytes(uint32_t n_query, uint32_t v_dim) {
 static range seen(const tile *t, int32_t chunk, uint32_t row) {
     int64_t pos = (int64_t)t->pos + row, window = t->a->window;
     int64_t first = window == 0 || pos + 1 <= window ? 0 : pos + 1 - window;
-    return (range){(int32_t)(SL_MAX(first, chunk) - chunk),
-                   (int32_t)(SL_MIN(pos + 1, (int64_t)chunk + CHUNK) - chunk)};
+    return (range){(int32_t)(SL_MAX(first, chunk) - chunk), (int32_t)(SL_MIN(pos + 1, (int64_t)chunk + CHUNK) - chunk)};
 }
 
 SL_INLINE uint64_t elem_bytes(bool f16) { return f16 ? sizeof(uint16_t) : sizeof(float); }
 
 SL_INLINE v16 load(const uint8_t *p, uint64_t i, bool f16) {
-    return f16 ? v16_load_f16((const uint16_t *)(const void *)p + i)
-               : v16_load((const float *)(const void *)p + i);
+    return f16 ? v16_load_f16((const uint16_t *)(const void *)p + i) : v16_load((const float *)(const void *)p + i);
 }
 
 SL_INLINE v16 load_part(const uint8_t *p, uint64_t i, uint32_t n, bool f16) {
@@ -77,14 +75,12 @@ SL_INLINE v16 load_part(const uint8_t *p, uint64_t i, uint32_t n, bool f16) {
 // ---- scores -------------------------------------------------------------------------------------
 
 // n_q queries against one K block (head_dim, BLK).
-SL_INLINE void score_blk(float *score, const float *const *q, const uint8_t *k, uint32_t head_dim,
-                         int n_q, bool f16) {
+SL_INLINE void score_blk(float *score, const float *const *q, const uint8_t *k, uint32_t head_dim, int n_q, bool f16) {
     v16 low[N_Q], high[N_Q];
     SL_UNROLL
     for (int i = 0; i < n_q; i++) low[i] = high[i] = v16_all(0);
     for (uint32_t d = 0; d < head_dim; d++) {
-        v16 k_low = load(k, (uint64_t)d * BLK, f16),
-            k_high = load(k, (uint64_t)d * BLK + SL_V16, f16);
+        v16 k_low = load(k, (uint64_t)d * BLK, f16), k_high = load(k, (uint64_t)d * BLK + SL_V16, f16);
         SL_UNROLL
         for (int i = 0; i < n_q; i++) {
             v16 x = v16_all(q[i][d]);
@@ -100,10 +96,9 @@ SL_INLINE void score_blk(float *score, const float *const *q, const uint8_t *k, 
 }
 
 // All queries against one K block.
-SL_INLINE void score_queries(float *score, const float *const *q, uint32_t n, const uint8_t *k,
-                             uint32_t head_dim, bool f16) {
-    for (; n >= N_Q; n -= N_Q, q += N_Q, score += N_Q * CHUNK)
-        score_blk(score, q, k, head_dim, N_Q, f16);
+SL_INLINE void score_queries(float *score, const float *const *q, uint32_t n, const uint8_t *k, uint32_t head_dim,
+                             bool f16) {
+    for (; n >= N_Q; n -= N_Q, q += N_Q, score += N_Q * CHUNK) score_blk(score, q, k, head_dim, N_Q, f16);
     for (; n >= 2; n -= 2, q += 2, score += 2 * CHUNK) score_blk(score, q, k, head_dim, 2, f16);
     if (n) score_blk(score, q, k, head_dim, 1, f16);
 }
@@ -114,10 +109,8 @@ static void score_chunk(const tile *t, int32_t chunk) {
     for (int32_t b = begin / BLK; b * BLK < end; b++) {
         const uint8_t *k = a->k + (uint64_t)t->blk_table[chunk / BLK + b] * a->k_blk_bytes +
                            t->head_kv * a->head_dim * BLK * elem_bytes(t->f16);
-        if (t->f16)
-            score_queries(t->score + b * BLK, t->q, t->n, k, a->head_dim, true);
-        else
-            score_queries(t->score + b * BLK, t->q, t->n, k, a->head_dim, false);
+        if (t->f16) score_queries(t->score + b * BLK, t->q, t->n, k, a->head_dim, true);
+        else score_queries(t->score + b * BLK, t->q, t->n, k, a->head_dim, false);
     }
 }
 
@@ -125,8 +118,7 @@ static void score_chunk(const tile *t, int32_t chunk) {
 static void soften(tile *t, uint32_t i, range r) {
     float *score = t->score + (uint64_t)i * CHUNK;
     int32_t begin = r.begin / SL_V16 * SL_V16, end = (r.end + SL_V16 - 1) / SL_V16 * SL_V16;
-    v16 scale = v16_all(t->a->scale), cap = v16_all(t->a->softcap), max = v16_all(-INFINITY),
-        sum = v16_all(0);
+    v16 scale = v16_all(t->a->scale), cap = v16_all(t->a->softcap), max = v16_all(-INFINITY), sum = v16_all(0);
     for (int32_t j = begin; j < end; j += SL_V16) {
         v16 s = v16_mul(v16_load(score + j), scale);
         if (t->a->softcap > 0) s = v16_mul(cap, v16_tanh(v16_div(s, cap)));
@@ -149,8 +141,8 @@ static void soften(tile *t, uint32_t i, range r) {
 
 // part (n_q queries, n_v vectors of dims from d) += sum over positions of r. n_dim < 16 only for
 // one vector at the end.
-SL_INLINE void weigh(const tile *t, uint32_t first, int32_t chunk, range r, uint32_t d,
-                     uint32_t n_dim, int n_q, int n_v, bool f16) {
+SL_INLINE void weigh(const tile *t, uint32_t first, int32_t chunk, range r, uint32_t d, uint32_t n_dim, int n_q,
+                     int n_v, bool f16) {
     const sl_cpu_attend *a = t->a;
     const float *weight = t->score + (uint64_t)first * CHUNK;
     float *part = t->part + (uint64_t)first * t->v_pad + d;
@@ -158,8 +150,7 @@ SL_INLINE void weigh(const tile *t, uint32_t first, int32_t chunk, range r, uint
     SL_UNROLL
     for (int i = 0; i < n_q; i++) {
         SL_UNROLL
-        for (int c = 0; c < n_v; c++)
-            sum[i][c] = v16_load(part + (uint64_t)i * t->v_pad + c * SL_V16);
+        for (int c = 0; c < n_v; c++) sum[i][c] = v16_load(part + (uint64_t)i * t->v_pad + c * SL_V16);
     }
     for (int32_t j = r.begin; j < r.end;) {
         const uint8_t *rows = a->v + (uint64_t)t->blk_table[(chunk + j) / BLK] * a->v_blk_bytes;
@@ -168,8 +159,7 @@ SL_INLINE void weigh(const tile *t, uint32_t first, int32_t chunk, range r, uint
         for (; j < end; j++, at += a->v_dim) {
             SL_UNROLL
             for (int c = 0; c < n_v; c++)
-                v[c] = n_dim < SL_V16 ? load_part(rows, at, n_dim, f16)
-                                      : load(rows, at + (uint64_t)c * SL_V16, f16);
+                v[c] = n_dim < SL_V16 ? load_part(rows, at, n_dim, f16) : load(rows, at + (uint64_t)c * SL_V16, f16);
             SL_UNROLL
             for (int i = 0; i < n_q; i++) {
                 v16 w = v16_all(weight[(uint64_t)i * CHUNK + (uint64_t)j]);
@@ -181,22 +171,18 @@ SL_INLINE void weigh(const tile *t, uint32_t first, int32_t chunk, range r, uint
     SL_UNROLL
     for (int i = 0; i < n_q; i++) {
         SL_UNROLL
-        for (int c = 0; c < n_v; c++)
-            v16_store(part + (uint64_t)i * t->v_pad + c * SL_V16, sum[i][c]);
+        for (int c = 0; c < n_v; c++) v16_store(part + (uint64_t)i * t->v_pad + c * SL_V16, sum[i][c]);
     }
 }
 
-SL_INLINE void weigh_dims(const tile *t, uint32_t first, int32_t chunk, range r, int n_q,
-                          bool f16) {
+SL_INLINE void weigh_dims(const tile *t, uint32_t first, int32_t chunk, range r, int n_q, bool f16) {
     uint32_t d = 0, v_dim = t->a->v_dim;
-    for (; d + N_V * SL_V16 <= v_dim; d += N_V * SL_V16)
-        weigh(t, first, chunk, r, d, SL_V16, n_q, N_V, f16);
+    for (; d + N_V * SL_V16 <= v_dim; d += N_V * SL_V16) weigh(t, first, chunk, r, d, SL_V16, n_q, N_V, f16);
     for (; d + SL_V16 <= v_dim; d += SL_V16) weigh(t, first, chunk, r, d, SL_V16, n_q, 1, f16);
     if (d < v_dim) weigh(t, first, chunk, r, d, v_dim - d, n_q, 1, f16);
 }
 
-SL_INLINE void weigh_all(const tile *t, uint32_t first, uint32_t end, int32_t chunk, range r,
-                         bool f16) {
+SL_INLINE void weigh_all(const tile *t, uint32_t first, uint32_t end, int32_t chunk, range r, bool f16) {
     for (; first + N_Q <= end; first += N_Q) weigh_dims(t, first, chunk, r, N_Q, f16);
     for (; first + 2 <= end; first += 2) weigh_dims(t, first, chunk, r, 2, f16);
     if (first < end) weigh_dims(t, first, chunk, r, 1, f16);
@@ -205,10 +191,8 @@ SL_INLINE void weigh_all(const tile *t, uint32_t first, uint32_t end, int32_t ch
 // Queries [first, end), which all see the range r.
 static void weigh_queries(const tile *t, uint32_t first, uint32_t end, int32_t chunk, range r) {
     if (r.begin >= r.end) return;
-    if (t->f16)
-        weigh_all(t, first, end, chunk, r, true);
-    else
-        weigh_all(t, first, end, chunk, r, false);
+    if (t->f16) weigh_all(t, first, end, chunk, r, true);
+    else weigh_all(t, first, end, chunk, r, false);
 }
 
 static void weigh_chunk(const tile *t, int32_t chunk) {
@@ -249,8 +233,8 @@ static void merge(tile *t, uint32_t i) {
     float max = t->part_max[i] > t->max[i] ? t->part_max[i] : t->max[i];
     float old = exp_one(t->max[i] - max), new = exp_one(t->part_max[i] - max);
     for (uint32_t d = 0; d < t->v_pad; d += SL_V16)
-        v16_store(total + d, v16_add(v16_mul(v16_load(total + d), v16_all(old)),
-                                     v16_mul(v16_load(part + d), v16_all(new))));
+        v16_store(total + d,
+                  v16_add(v16_mul(v16_load(total + d), v16_all(old)), v16_mul(v16_load(part + d), v16_all(new))));
     t->sum[i] = t->sum[i] * old + t->part_sum[i] * new;
     t->max[i] = max;
 }
@@ -260,10 +244,8 @@ static void finish(const tile *t, uint32_t i, float *out) {
     v16 sum = v16_all(t->sum[i]);
     for (uint32_t d = 0; d < t->v_pad; d += SL_V16) {
         v16 x = v16_div(v16_load(total + d), sum);
-        if (d + SL_V16 <= t->a->v_dim)
-            v16_store(out + d, x);
-        else
-            v16_store_part(out + d, x, t->a->v_dim - d);
+        if (d + SL_V16 <= t->a->v_dim) v16_store(out + d, x);
+        else v16_store_part(out + d, x, t->a->v_dim - d);
     }
 }
 
@@ -285,8 +267,8 @@ static void begin(tile *t, const sl_cpu_attend *a, uint32_t row, uint32_t head, 
     }
 }
 
-static void attend(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end,
-                   uint32_t head_begin, uint32_t head_end, void *scratch, bool f16) {
+static void attend(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end, uint32_t head_begin, uint32_t head_end,
+                   void *scratch, bool f16) {
     tile t = {.n_row = row_end - row_begin, .n_head = head_end - head_begin, .f16 = f16};
     begin(&t, a, row_begin, head_begin, scratch);
     int32_t last = t.pos + (int32_t)t.n_row - 1, chunk = seen(&t, 0, 0).begin / CHUNK * CHUNK;
@@ -308,12 +290,12 @@ static void attend(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end,
     }
 }
 
-void sl_cpu_attend_f32(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end,
-                       uint32_t head_begin, uint32_t head_end, void *scratch) {
+void sl_cpu_attend_f32(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end, uint32_t head_begin,
+                       uint32_t head_end, void *scratch) {
     attend(a, row_begin, row_end, head_begin, head_end, scratch, false);
 }
 
-void sl_cpu_attend_f16(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end,
-                       uint32_t head_begin, uint32_t head_end, void *scratch) {
+void sl_cpu_attend_f16(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end, uint32_t head_begin,
+                       uint32_t head_end, void *scratch) {
     attend(a, row_begin, row_end, head_begin, head_end, scratch, true);
 }
