@@ -34,4 +34,18 @@ void sl_decode_iq4_nl(float *out, const void *blocks, size_t n_blk);
 void sl_decode_iq4_xs(float *out, const void *blocks, size_t n_blk);
 void sl_decode_mxfp4(float *out, const void *blocks, size_t n_blk);
 
+// encode_plain.c, encode_k.c, encode_book.c
+void sl_fit_q4_0(void *blocks, const float *in, const float *importance, size_t n_blk);
+void sl_fit_q4_1(void *blocks, const float *in, const float *importance, size_t n_blk);
+void sl_fit_q5_0(void *blocks, const float *in, const float *importance, size_t n_blk);
+void sl_fit_q5_1(void *blocks, const float *in, const float *importance, size_t n_blk);
+void sl_fit_q2_k(void *blocks, const float *in, const float *importance, size_t n_blk);
+void sl_fit_q3_k(void *blocks, const float *in, const float *importance, size_t n_blk);
+void sl_fit_q4_k(void *blocks, const float *in, const float *importance, size_t n_blk);
+void sl_fit_q5_k(void *blocks, const float *in, const float *importance, size_t n_blk);
+void sl_fit_q6_k(void *blocks, const float *in, const float *importance, size_t n_blk);
+void sl_fit_iq4_nl(void *blocks, const float *in, const float *importance, size_t n_blk);
+void sl_fit_iq4_xs(void *blocks, const float *in, const float *importance, size_t n_blk);
+void sl_fit_mxfp4(void *blocks, const float *in, const float *importance, size_t n_blk);
+
 #endif
