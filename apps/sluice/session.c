@@ -16,7 +16,7 @@ const option session_model_options[2] = {
 };
 
 const option session_engine_options[8] = {
-    {0, "backend", OPTION_CHOICE, AT(backend), "cpu|ref", 0, 0, "what computes (cpu; ref is the slow definition)"},
+    {0, "backend", OPTION_CHOICE, AT(backend), "cpu|cuda|ref", 0, 0, "what computes (cpu; ref is the slow definition)"},
     {0, "ctx", OPTION_INT, AT(n_ctx), "N", 0, INT32_MAX, "positions to keep (0: the model's, at most 4096)"},
     {0, "threads", OPTION_INT, AT(n_thread), "N", 0, 1024, "threads while decoding (0: all processors)"},
     {0, "threads-prefill", OPTION_INT, AT(n_thread_prefill), "N", 0, 1024, "threads in prefill (0: as --threads)"},

@@ -26,6 +26,13 @@ static sl_status kv_type(sl_type *out, const char *name, const sl_backend *backe
     return SL_FAIL(SL_UNSUPPORTED, "a KV cache of type '%s' is not supported; there are f16 and f32", name);
 }
 
+static sl_status no_backend(const char *name) {
+    char names[64] = "";
+    for (size_t i = 0; sl_backend_at(i); i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", sl_backend_at(i)->name);
+    return SL_FAIL(SL_UNSUPPORTED, "there is no backend '%s' in this build; there are %s", name, names);
+}
+
 static sl_status check_ranges(const sluice_engine_options *o) {
     if (o->n_ctx < 0) return SL_FAIL(SL_BAD_ARG, "n_ctx is %d; it must be 0 (the model's) or more", o->n_ctx);
     if (o->n_seq < 1) return SL_FAIL(SL_BAD_ARG, "n_seq is %d; it must be 1 or more", o->n_seq);
@@ -61,7 +68,7 @@ sl_status sl_api_engine_options(sl_engine_options *out, const sluice_model *mode
         .progress = o.progress,
         .user = o.user,
     };
-    if (!out->backend) return SL_FAIL(SL_UNSUPPORTED, "there is no backend '%s'; there are cpu and ref", backend);
+    if (!out->backend) return no_backend(backend);
     SL_TRY(kv_type(&out->type_k, o.kv_k, out->backend));
     return kv_type(&out->type_v, o.kv_v, out->backend);
 }

@@ -24,6 +24,8 @@ typedef struct sl_device_info {
     char name[96];                  // "AMD EPYC ..., avx512"
     int n_thread, n_thread_prefill; // 0 where it means nothing
     uint64_t wired_bytes;           // of the copies of weights
+    bool own_memory;                // buffers and copies of weights lie in memory that the CPU does not see
+    uint64_t free_bytes;            // of that memory now
 } sl_device_info;
 
 // Memory of a device. `host` is its address for the CPU, or NULL if the CPU cannot see it.
@@ -71,6 +73,7 @@ typedef struct sl_backend {
 
 extern const sl_backend sl_backend_ref;
 extern const sl_backend sl_backend_cpu;
+extern const sl_backend sl_backend_cuda; // in builds with SLUICE_CUDA
 
 // NULL if there is none of that name. sl_backend_at(i): all that are built in, NULL past the end.
 const sl_backend *sl_backend_find(const char *name);

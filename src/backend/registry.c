@@ -5,7 +5,13 @@
 
 #include "backend/backend.h"
 
-static const sl_backend *const backends[] = {&sl_backend_cpu, &sl_backend_ref};
+static const sl_backend *const backends[] = {
+#ifdef SL_CUDA
+    &sl_backend_cuda,
+#endif
+    &sl_backend_cpu,
+    &sl_backend_ref,
+};
 
 const sl_backend *sl_backend_at(size_t i) { return i < SL_COUNT(backends) ? backends[i] : NULL; }
 

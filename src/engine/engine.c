@@ -36,9 +36,10 @@ static sl_status take_memory(sl_engine *e, const sl_plan_shape *shape) {
     SL_TRY(take(e, &e->n_more, n_seq, sizeof *e->n_more));
     SL_TRY(take(e, &e->n_before, n_seq, sizeof *e->n_before));
     SL_TRY(take(e, &e->copy, n_seq, sizeof *e->copy));
-    if (!e->workspace.host)
-        SL_TRY(take(e, &e->logits_copy, shape->n_logit_max, widest->value[widest->logits].row_bytes));
-    return SL_OK;
+    if (!e->plans.own_memory) return SL_OK;
+    size_t logit_bytes = shape->n_logit_max * widest->value[widest->logits].row_bytes;
+    SL_TRY(take(e, &e->logits_copy, 1, logit_bytes));
+    return e->backend->buf_create(e->device, &e->logits_buf, e->logits_copy, logit_bytes, "the logits");
 }
 
 // Addresses by plan weight id.
@@ -140,6 +141,7 @@ void sl_engine_destroy(sl_engine *e) {
         e->backend->program_destroy(e->program[i]);
         sl_free(e->weight[i]);
     }
+    e->backend->buf_destroy(e->device, &e->logits_buf);
     e->backend->buf_destroy(e->device, &e->workspace);
     e->backend->buf_destroy(e->device, &e->kv_buf);
     e->backend->close(e->device);

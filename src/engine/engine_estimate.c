@@ -4,8 +4,8 @@
 // tests/unit/test_engine_estimate.c holds the two together to the byte.
 #include "engine/engine_part.h"
 
-// The engine's own arrays: those of a step, of the block tables, and addresses of weights. All
-// backends compute in memory that the host sees, so there is no copy of the logits.
+// The engine's own arrays: those of a step, of the block tables, addresses of weights, and the logits of a device
+// with memory of its own.
 static uint64_t other_bytes(const sl_engine_plans *p) {
     const sl_plan *widest = p->plan[p->n_width - 1];
     const sl_plan_shape *shape = &widest->shape;
@@ -17,6 +17,7 @@ static uint64_t other_bytes(const sl_engine_plans *p) {
     n_bytes += shape->n_logit_max * sizeof *e->logit_row;
     n_bytes += n_seq * (sizeof *e->n_more + sizeof *e->n_before + sizeof *e->copy);
     for (int i = 0; i < p->n_width; i++) n_bytes += p->plan[i]->n_weight * sizeof *e->weight[0];
+    if (p->own_memory) n_bytes += shape->n_logit_max * widest->value[widest->logits].row_bytes;
     return n_bytes;
 }
 

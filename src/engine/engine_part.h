@@ -13,6 +13,8 @@ typedef struct sl_engine_plans {
     uint64_t workspace_bytes; // of the largest
     uint64_t kv_bytes;        // the same for all
     uint64_t copy_bytes;      // the same for all: the programs share the copies
+    bool own_memory;          // of the device: all of these lie there, and the logits need a copy here
+    uint64_t free_bytes;      // where they lie, when the plans were made; 0 = the system does not say
 } sl_engine_plans;
 
 struct sl_engine {
@@ -37,7 +39,8 @@ struct sl_engine {
     const char *logits; // rows of logits_stride bytes; in the workspace or in logits_copy
     size_t logits_stride;
     int32_t n_logit;
-    char *logits_copy; // owned; NULL if the CPU sees the workspace
+    char *logits_copy;        // owned; NULL if the CPU sees the workspace
+    sl_device_buf logits_buf; // owned; the device's view of it
 
     sl_engine_memory memory;
     sl_engine_stats stats; // faults: their count when creation ended

@@ -44,15 +44,16 @@ static uint64_t need_bytes(const sl_engine_plans *p) {
 }
 
 sl_status sl_engine_plans_fit(const sl_engine_plans *p, const sl_engine_options *o) {
-    uint64_t free_bytes = sl_memory_free_bytes(), need = need_bytes(p);
-    if (free_bytes == 0 || need <= free_bytes) return SL_OK; // 0: the system does not say
+    uint64_t free_bytes = p->free_bytes, need = need_bytes(p);
+    if (free_bytes == 0 || need <= free_bytes) return SL_OK;
     const double mib = 1024 * 1024;
     return SL_FAIL(SL_NO_MEMORY,
                    "this engine needs %.0f MiB (KV cache %.0f for %u x %u positions, workspace "
-                   "%.0f, repacked weights %.0f), but %.0f MiB are free; "
+                   "%.0f, %s weights %.0f), but %.0f MiB are free%s; "
                    "lower n_ctx (now %u), n_seq (%u) or n_row_max (%u)",
                    (double)need / mib, (double)p->kv_bytes / mib, o->n_seq, o->n_ctx, (double)p->workspace_bytes / mib,
-                   (double)p->copy_bytes / mib, (double)free_bytes / mib, o->n_ctx, o->n_seq, o->n_row_max);
+                   p->own_memory ? "copied" : "repacked", (double)p->copy_bytes / mib, (double)free_bytes / mib,
+                   p->own_memory ? " on the device" : "", o->n_ctx, o->n_seq, o->n_row_max);
 }
 
 static sl_status build(sl_engine_plans *p, const sl_model *model, const sl_plan_options *wide,
@@ -80,6 +81,10 @@ static sl_status plans_init(sl_engine_plans *out, const sl_model *model, const s
                             sl_device *device) {
     const sl_backend *backend = options->backend;
     sl_plan_options wide = {.fusions = backend->fusions, .supports = backend->supports, .user = device};
+    sl_device_info info;
+    backend->info(device, &info);
+    out->own_memory = info.own_memory;
+    out->free_bytes = info.own_memory ? info.free_bytes : sl_memory_free_bytes();
     SL_TRY(choose_shape(&wide.shape, options));
     return build(out, model, &wide, backend);
 }
@@ -87,7 +92,7 @@ static sl_status plans_init(sl_engine_plans *out, const sl_model *model, const s
 // Copies may take what is free, less room for the page cache that the file is read through and for others.
 static bool copies_fit(const sl_engine_plans *p) {
     const uint64_t room = 512 << 20;
-    uint64_t free_bytes = sl_memory_free_bytes(), need = need_bytes(p);
+    uint64_t free_bytes = p->free_bytes, need = need_bytes(p);
     return free_bytes == 0 || (need <= free_bytes && free_bytes - need >= room + p->copy_bytes / 4);
 }
 
@@ -105,7 +110,8 @@ sl_status sl_engine_plans_open(sl_engine_plans *out, sl_device **device, const s
                                             .level = o->cpu_level};
         SL_TRY(o->backend->open(device, &device_options));
         sl_status status = plans_init(out, model, o, *device);
-        bool done = out->copy_bytes == 0 || o->repack == SL_REPACK_ON || copies_fit(out);
+        bool must = out->own_memory || o->repack == SL_REPACK_ON; // with memory of its own it has nothing but copies
+        bool done = out->copy_bytes == 0 || must || copies_fit(out);
         if (status == SL_OK && done) return SL_OK;
         sl_engine_plans_deinit(out);
         o->backend->close(*device);

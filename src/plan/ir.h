@@ -129,7 +129,7 @@ typedef struct sl_plan_weight {
 // What an op takes beyond its values.
 typedef struct sl_op_need {
     uint64_t scratch_bytes; // while it runs
-    uint64_t copy_bytes;    // for good: a copy of weight[0] in the backend's own order; 0 = read in place
+    uint64_t copy_bytes[2]; // for good: the backend's own copies of the weights; 0 = read in place
 } sl_op_need;
 
 // One rotary embedding: angle = pos * inv_freq[i] (in double), cos and sin times mscale.

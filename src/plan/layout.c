@@ -158,7 +158,7 @@ static sl_status place_needs(sl_plan *p, sl_plan_supports *supports, void *user)
         for (int k = 0; k < 2; k++) {
             if (op->weight[k] == SL_NO_WEIGHT) continue;
             sl_plan_weight *w = &p->weight[op->weight[k]];
-            if (k == 0 && need.copy_bytes) w->copy_bytes = need.copy_bytes;
+            if (need.copy_bytes[k]) w->copy_bytes = need.copy_bytes[k];
             else w->in_place = 1;
         }
     }

@@ -54,6 +54,11 @@ static sl_status compile(sl_device *device, sl_program **out, const sl_plan *pla
     return sl_backend_ref.compile(device, out, plan, &seen);
 }
 
+static void info(const sl_device *device, sl_device_info *out) {
+    sl_backend_ref.info(device, out);
+    out->own_memory = true;
+}
+
 static sl_status run(sl_program *program, const sl_step *step) {
     SL_TRY(sl_backend_ref.run(program, step));
     return counts_down(&run_fails_in) ? SL_FAIL(SL_DEVICE, "the step failed as told") : SL_OK;
@@ -71,7 +76,7 @@ static sl_engine *open_engine(const sl_backend *backend) {
     }
     veiled = sl_backend_ref;
     veiled.buf_create = buf_create, veiled.buf_copy = buf_copy, veiled.buf_read = buf_read;
-    veiled.compile = compile, veiled.run = run;
+    veiled.compile = compile, veiled.run = run, veiled.info = info;
     sl_engine_options o = {
         .backend = backend,
         .n_ctx = 100,

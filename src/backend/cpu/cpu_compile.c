@@ -105,7 +105,7 @@ sl_status sl_cpu_supports(void *device, const sl_plan *plan, const sl_op *op, sl
     SL_TRY(check_op(&cpu->kernels, plan, op));
     need->scratch_bytes = thread_scratch_bytes(&cpu->kernels, plan, op) * (uint64_t)count_threads(cpu, plan);
     if (cpu->repack && (op->code == SL_OP_MATMUL || op->code == SL_OP_MATMUL_ADD))
-        need->copy_bytes = sl_repack_bytes(&plan->weight[op->weight[0]]);
+        need->copy_bytes[0] = sl_repack_bytes(&plan->weight[op->weight[0]]);
     return SL_OK;
 }
 

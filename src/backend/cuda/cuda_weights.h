@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// The weights of a plan in device memory: one allocation, each weight at a multiple of SL_CUDA_WEIGHT_ALIGN, copied
+// once from the mapped file through a ring of pinned buffers, so that reading the file and the bus work at once.
+#ifndef SL_BACKEND_CUDA_CUDA_WEIGHTS_H
+#define SL_BACKEND_CUDA_CUDA_WEIGHTS_H
+
+#include <cuda_runtime_api.h>
+
+#include "backend/backend.h"
+
+enum { SL_CUDA_WEIGHT_ALIGN = 256 };
+
+typedef struct sl_cuda_weights sl_cuda_weights;
+
+// Bytes of device memory that a weight takes.
+uint64_t sl_cuda_weight_bytes(const sl_plan_weight *weight);
+
+sl_status sl_cuda_weights_create(sl_cuda_weights **out, const sl_plan *plan, const sl_program_memory *memory,
+                                 cudaStream_t stream);
+void sl_cuda_weights_destroy(sl_cuda_weights *weights); // NULL is fine
+
+// The copy of what lies at `host`, or NULL.
+const uint8_t *sl_cuda_weights_find(const sl_cuda_weights *weights, const void *host);
+
+#endif

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+//
+// KV_WRITE and ATTEND. A pool block holds (kv head, position, dim), so that the 32 positions of a head are one piece.
+//
+// The positions that a row sees are cut into SL_CUDA_N_SPLIT parts of whole pool blocks; how many each has follows
+// from the row's position and window alone. A part gives a maximum, a sum and a weighted sum of V; the parts are
+// merged in rising order. In a narrow program each part is a thread block's and a second kernel merges them; in a wide
+// one a thread block walks all parts of its row, by the same operations in the same order.
+//
+// A warp has one query head: in scores a lane is a position, in sums a lane is every 32nd column.
+#include "backend/cuda/kernels/device.cuh"
+
+enum { N_WARP = 4, N_THREAD = N_WARP * WARP, TILE = SL_KV_BLK_LEN };
+
+template <class T> static __device__ __forceinline__ float to_float(T x);
+template <> __device__ __forceinline__ float to_float(float x) { return x; }
+template <> __device__ __forceinline__ float to_float(uint16_t x) { return half_bits(x); }
+template <class T> static __device__ __forceinline__ T from_float(float x);
+template <> __device__ __forceinline__ float from_float(float x) { return x; }
+template <> __device__ __forceinline__ uint16_t from_float(float x) { return __half_as_ushort(__float2half_rn(x)); }
+
+// ---- KV_WRITE ------------------------------------------------------------------------------------
+
+static __device__ uint64_t pool_block(const sl_cuda_task &t, uint32_t row, int32_t pos) {
+    return (uint64_t)t.step.blk_table[(int64_t)t.step.slot[row] * t.step.blk_stride + pos / TILE];
+}
+
+template <class T> static __device__ void write_row(uint8_t *blk, const float *in, uint32_t n_head, uint32_t dim,
+                                                    int32_t at) {
+    for (uint32_t i = threadIdx.x; i < n_head * dim; i += blockDim.x)
+        ((T *)blk)[((uint64_t)(i / dim) * TILE + at) * dim + i % dim] = from_float<T>(in[i]);
+}
+
+static __global__ void kv_write(const __grid_constant__ sl_cuda_task t) {
+    uint32_t row = blockIdx.x;
+    if ((int32_t)row >= task_rows(t)) return;
+    int32_t pos = t.step.pos[row];
+    uint64_t blk = pool_block(t, row, pos);
+    bool is_v = blockIdx.y;
+    uint8_t *to = is_v ? t.v + blk * t.v_blk_bytes : t.k + blk * t.k_blk_bytes;
+    uint32_t dim = is_v ? t.v_dim : t.head_dim;
+    if ((is_v ? t.type_v : t.type_k) == SL_TYPE_F32)
+        write_row<float>(to, in_row(t, is_v, row), t.n_head_kv, dim, pos % TILE);
+    else write_row<uint16_t>(to, in_row(t, is_v, row), t.n_head_kv, dim, pos % TILE);
+}
+
+// ---- ATTEND --------------------------------------------------------------------------------------
+
+// What a warp knows of its head after some positions. max = -inf: none yet.
+template <int V> struct state {
+    float max, sum, acc[V];
+    __device__ void clear() {
+        max = -CUDART_INF_F, sum = 0;
+        for (int i = 0; i < V; i++) acc[i] = 0;
+    }
+    __device__ void merge(const state &next) {
+        if (next.max == -CUDART_INF_F) return;
+        float top = fmaxf(max, next.max), a = expf(max - top), b = expf(next.max - top);
+        sum = sum * a + next.sum * b;
+        for (int i = 0; i < V; i++) acc[i] = acc[i] * a + next.acc[i] * b;
+        max = top;
+    }
+};
+
+struct part {
+    int32_t first, end; // tiles
+    int32_t from, last; // positions that the row sees
+};
+
+static __device__ part part_of(const sl_cuda_task &t, uint32_t row, int32_t i) {
+    part p;
+    p.last = t.step.pos[row];
+    int64_t window = t.attr.attend.window;
+    p.from = window == 0 || (int64_t)p.last + 1 <= window ? 0 : (int32_t)(p.last + 1 - window);
+    int32_t begin = p.from / TILE, n = p.last / TILE + 1 - begin, each = (n + SL_CUDA_N_SPLIT - 1) / SL_CUDA_N_SPLIT;
+    p.first = begin + min(i * each, n);
+    p.end = begin + min((i + 1) * each, n);
+    return p;
+}
+
+// keys (TILE, head_dim + 1): the tile's, in shared memory. All threads call it.
+template <class K>
+static __device__ void load_keys(const sl_cuda_task &t, float *keys, uint32_t row, uint32_t head, int32_t tile) {
+    const K *k = (const K *)(t.k + pool_block(t, row, tile * TILE) * t.k_blk_bytes) + (uint64_t)head * TILE * t.head_dim;
+    __syncthreads(); // the tile before has been read
+    for (uint32_t i = threadIdx.x; i < TILE * t.head_dim; i += N_THREAD)
+        keys[i + i / t.head_dim] = to_float(k[i]);
+    __syncthreads();
+}
+
+// This lane's position: q . k, scaled and capped; -inf if the row does not see it.
+static __device__ float score_of(const sl_cuda_task &t, const float *q, const float *keys, int32_t pos, const part &p) {
+    if (pos < p.from || pos > p.last) return -CUDART_INF_F;
+    const float *k = keys + (threadIdx.x % WARP) * (t.head_dim + 1);
+    float s[4] = {0, 0, 0, 0};
+    uint32_t d = 0;
+    for (; d + 4 <= t.head_dim; d += 4)
+        for (int i = 0; i < 4; i++) s[i] = __fmaf_rn(q[d + i], k[d + i], s[i]);
+    for (; d < t.head_dim; d++) s[0] = __fmaf_rn(q[d], k[d], s[0]);
+    float score = ((s[0] + s[1]) + (s[2] + s[3])) * t.attr.attend.scale, cap = t.attr.attend.softcap;
+    return cap > 0 ? cap * tanhf(score / cap) : score;
+}
+
+template <class KV, int V>
+static __device__ void walk_tile(const sl_cuda_task &t, state<V> &s, const float *q, const float *keys, const KV *v,
+                                 int32_t tile, const part &p) {
+    uint32_t lane = threadIdx.x % WARP;
+    float score = score_of(t, q, keys, tile * TILE + (int32_t)lane, p);
+    float top = fmaxf(s.max, warp_max(score)), old = expf(s.max - top), w = expf(score - top);
+    s.sum = s.sum * old + warp_sum(w);
+    s.max = top;
+    for (int i = 0; i < V; i++) s.acc[i] *= old;
+    int32_t begin = max(p.from - tile * TILE, 0), end = min(p.last - tile * TILE, TILE - 1) + 1;
+    for (int32_t at = begin; at < end; at++) {
+        float weight = __shfl_sync(ALL, w, at);
+        for (int i = 0; i < V; i++) {
+            uint32_t column = i * WARP + lane;
+            if (column < t.v_dim) s.acc[i] = __fmaf_rn(weight, to_float(v[(uint32_t)at * t.v_dim + column]), s.acc[i]);
+        }
+    }
+}
+
+// grid (kv head x group of N_WARP query heads, part or 1, row)
+template <class K, class T, int V, bool NARROW>
+static __global__ void attend(const __grid_constant__ sl_cuda_task t) {
+    extern __shared__ float shared[]; // keys (TILE, head_dim + 1), queries (N_WARP, head_dim)
+    uint32_t row = blockIdx.z, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    if ((int32_t)row >= task_rows(t)) return;
+    uint32_t n_group = t.attr.attend.n_head / t.n_head_kv, n_part = (n_group + N_WARP - 1) / N_WARP;
+    uint32_t head_kv = blockIdx.x / n_part, in_group = blockIdx.x % n_part * N_WARP + warp;
+    uint32_t head = head_kv * n_group + in_group;
+    bool mine = in_group < n_group;
+    float *keys = shared, *q = shared + TILE * (t.head_dim + 1) + warp * t.head_dim;
+    for (uint32_t i = lane; i < t.head_dim; i += WARP)
+        q[i] = mine ? in_row(t, 0, row)[(uint64_t)head * t.head_dim + i] : 0.0f;
+    state<V> all, s;
+    all.clear();
+    for (int32_t i = NARROW ? (int32_t)blockIdx.y : 0; i < (NARROW ? (int32_t)blockIdx.y + 1 : SL_CUDA_N_SPLIT); i++) {
+        part p = part_of(t, row, i);
+        s.clear();
+        for (int32_t tile = p.first; tile < p.end; tile++) {
+            load_keys<K>(t, keys, row, head_kv, tile);
+            const T *v = (const T *)(t.v + pool_block(t, row, tile * TILE) * t.v_blk_bytes);
+            if (mine) walk_tile<T, V>(t, s, q, keys, v + (uint64_t)head_kv * TILE * t.v_dim, tile, p);
+        }
+        if (!NARROW) all.merge(s);
+    }
+    if (!mine) return;
+    if (!NARROW) {
+        float *out = out_row(t, row) + (uint64_t)head * t.v_dim;
+        for (int i = 0; i < V; i++)
+            if (i * WARP + lane < t.v_dim) out[i * WARP + lane] = all.acc[i] / all.sum;
+        return;
+    }
+    float *to = t.partial + ((uint64_t)(row * t.attr.attend.n_head + head) * SL_CUDA_N_SPLIT + blockIdx.y) * (t.v_dim + 2);
+    for (int i = 0; i < V; i++)
+        if (i * WARP + lane < t.v_dim) to[2 + i * WARP + lane] = s.acc[i];
+    if (lane == 0) to[0] = s.max, to[1] = s.sum;
+}
+
+// grid (head, row): a warp merges the parts of a head.
+template <int V> static __global__ void attend_merge(const __grid_constant__ sl_cuda_task t) {
+    uint32_t head = blockIdx.x, row = blockIdx.y, lane = threadIdx.x;
+    if ((int32_t)row >= task_rows(t)) return;
+    const float *from = t.partial + (uint64_t)(row * t.attr.attend.n_head + head) * SL_CUDA_N_SPLIT * (t.v_dim + 2);
+    state<V> all, s;
+    all.clear();
+    for (int part = 0; part < SL_CUDA_N_SPLIT; part++, from += t.v_dim + 2) {
+        s.max = from[0], s.sum = from[1];
+        for (int i = 0; i < V; i++) s.acc[i] = i * WARP + lane < t.v_dim ? from[2 + i * WARP + lane] : 0.0f;
+        all.merge(s);
+    }
+    float *out = out_row(t, row) + (uint64_t)head * t.v_dim;
+    for (int i = 0; i < V; i++)
+        if (i * WARP + lane < t.v_dim) out[i * WARP + lane] = all.acc[i] / all.sum;
+}
+
+// ---- launchers -----------------------------------------------------------------------------------
+
+cudaError_t sl_cuda_kv_write(const sl_cuda_task *t, cudaStream_t stream) {
+    kv_write<<<dim3(t->n_row_max, 2), 256, 0, stream>>>(*t);
+    return cudaGetLastError();
+}
+
+template <class K, class T, int V> static void launch_attend(const sl_cuda_task *t, cudaStream_t stream) {
+    uint32_t n_head = t->attr.attend.n_head, n_group = n_head / t->n_head_kv;
+    uint32_t n_x = t->n_head_kv * ((n_group + N_WARP - 1) / N_WARP);
+    size_t n_bytes = (TILE * (t->head_dim + 1) + N_WARP * t->head_dim) * sizeof(float);
+    if (t->n_row_max > SL_CUDA_NARROW) {
+        attend<K, T, V, false><<<dim3(n_x, 1, t->n_row_max), N_THREAD, n_bytes, stream>>>(*t);
+        return;
+    }
+    attend<K, T, V, true><<<dim3(n_x, SL_CUDA_N_SPLIT, t->n_row_max), N_THREAD, n_bytes, stream>>>(*t);
+    attend_merge<V><<<dim3(n_head, t->n_row_max), WARP, 0, stream>>>(*t);
+}
+
+template <class K, class T> static void choose_width(const sl_cuda_task *t, cudaStream_t stream) {
+    if (t->v_dim <= 64) launch_attend<K, T, 2>(t, stream);
+    else if (t->v_dim <= 128) launch_attend<K, T, 4>(t, stream);
+    else launch_attend<K, T, 8>(t, stream);
+}
+
+cudaError_t sl_cuda_attend(const sl_cuda_task *t, cudaStream_t stream) {
+    bool k32 = t->type_k == SL_TYPE_F32, v32 = t->type_v == SL_TYPE_F32;
+    if (k32 && v32) choose_width<float, float>(t, stream);
+    else if (k32) choose_width<float, uint16_t>(t, stream);
+    else if (v32) choose_width<uint16_t, float>(t, stream);
+    else choose_width<uint16_t, uint16_t>(t, stream);
+    return cudaGetLastError();
+}

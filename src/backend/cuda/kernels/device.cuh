@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+//
+// Small things that kernels share. Compiled with -fmad=false: a fused multiply-add happens where the code says so.
+#ifndef SL_BACKEND_CUDA_DEVICE_CUH
+#define SL_BACKEND_CUDA_DEVICE_CUH
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <math_constants.h>
+
+#include "backend/cuda/kernels/kernels.h"
+
+enum { WARP = 32 };
+static const unsigned ALL = 0xffffffffu; // lanes
+
+// The rows of this step that a task has.
+static __device__ __forceinline__ int32_t task_rows(const sl_cuda_task &t) {
+    return t.logit_rows ? *t.step.n_logit : *t.step.n_row;
+}
+
+static __device__ __forceinline__ const float *in_row(const sl_cuda_task &t, int i, uint32_t row) {
+    return (const float *)(t.in[i] + (uint64_t)row * t.in_stride[i]);
+}
+
+static __device__ __forceinline__ float *out_row(const sl_cuda_task &t, uint32_t row) {
+    return (float *)(t.out + (uint64_t)row * t.out_stride);
+}
+
+// All lanes get the same bits: the tree is the same for each.
+static __device__ __forceinline__ float warp_sum(float x) {
+    for (int step = WARP / 2; step; step /= 2) x += __shfl_xor_sync(ALL, x, step);
+    return x;
+}
+
+static __device__ __forceinline__ double warp_sum(double x) {
+    for (int step = WARP / 2; step; step /= 2) x += __shfl_xor_sync(ALL, x, step);
+    return x;
+}
+
+static __device__ __forceinline__ float warp_max(float x) {
+    for (int step = WARP / 2; step; step /= 2) x = fmaxf(x, __shfl_xor_sync(ALL, x, step));
+    return x;
+}
+
+static __device__ __forceinline__ float half_bits(uint16_t bits) { return __half2float(__ushort_as_half(bits)); }
+
+// act(gate) * up. 0.5 x (1 + tanh u) is x / (1 + e^-2u), which keeps its digits where tanh is near -1.
+static __device__ __forceinline__ float gate_up(float x, float up, uint8_t act) {
+    float u = x;
+    if (act == SL_ACT_GELU_TANH) u = 2 * 0.7978845608f * (x + 0.044715f * x * x * x); // sqrt(2/pi)
+    return x / (1 + expf(-u)) * up;
+}
+
+#endif
