@@ -71,6 +71,17 @@ uint64_t test_random(void) {
     return z ^ z >> 31;
 }
 
+void test_skip_device(const char *reason) {
+    printf("    skipped: %s\n", reason);
+    fflush(NULL);
+    exit(n_failures ? STATUS_FAILED : STATUS_SKIPPED);
+}
+
+const char *test_backend(void) {
+    const char *name = getenv("SLUICE_TEST_BACKEND");
+    return name ? name : "cpu";
+}
+
 double test_uniform(void) { return (double)(test_random() >> 11) * 0x1p-53; }
 
 double test_normal(void) { // Box and Muller 1958
@@ -96,7 +107,8 @@ void *test_guarded(size_t n_bytes) {
 
 const char *test_source_path(const char *relative) {
     static char path[4096];
-    snprintf(path, sizeof path, "%s/%s", SL_SOURCE_DIR, relative);
+    const char *dir = getenv("SLUICE_SOURCE_DIR"); // of a test that was built on another machine
+    snprintf(path, sizeof path, "%s/%s", dir ? dir : SL_SOURCE_DIR, relative);
     return path;
 }
 

@@ -28,7 +28,12 @@ void test_set_timeout(int seconds); // for the tests of this program; the defaul
 void test_failed(const char *file, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 // Ends the test as skipped, with the reason printed. With SLUICE_TEST_NO_SKIP set (as .ci/run does) that is a failure.
 _Noreturn void test_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+// The same where a device is missing (a GPU): no failure, wherever the tests run.
+_Noreturn void test_skip_device(const char *reason);
 _Noreturn void test_end(void); // leaves the test now
+
+// The backend to be tested: the program is run once for each that it names (see CMakeLists.txt); "cpu" otherwise.
+const char *test_backend(void);
 
 #define CHECK(cond)                                                \
     do {                                                           \

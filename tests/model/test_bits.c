@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// sl_test: MODULES sluice RESOURCE cpu
+// sl_test: MODULES sluice RESOURCE cpu BACKENDS cuda
 //
 // The same bits: the logits of a text do not depend on the number of threads, on the size of the
 // steps it came in, on who else was in the batch, or on blocks shared with another sequence. Every
@@ -31,8 +31,11 @@ static sluice_engine *open_engine(const text *t, const setting *s, int32_t n_seq
     o.n_ctx = MAX_TOK + 32, o.n_seq = n_seq, o.n_row_max = 512, o.n_logit_max = 4 * MAX_TOK;
     o.repack = s->repack;
     o.n_thread = s->n_thread, o.n_thread_prefill = s->n_thread_prefill;
+    o.backend = test_backend();
     sluice_engine *e;
-    REQUIRE_OK(sluice_engine_create(&e, t->model, &o), sluice_last_error());
+    sluice_status status = sluice_engine_create(&e, t->model, &o);
+    if (status == SLUICE_DEVICE) test_skip_device(sluice_last_error());
+    REQUIRE_OK(status, sluice_last_error());
     return e;
 }
 
@@ -159,6 +162,8 @@ static const setting all_settings[] = {
     {"steps of 512, 1 thread", 1, 1, 512, SLUICE_REPACK_ON},
 };
 
+static bool on_cpu(void) { return strcmp(test_backend(), "cpu") == 0; } // where levels mean something
+
 // Every tiny model (families, weight types), at every level that this machine has.
 static void check_tiny(const char *level) {
     if (level) setenv("SLUICE_CPU", level, 1);
@@ -178,16 +183,21 @@ static void check_tiny(const char *level) {
     CHECK(n_models >= 8);
 }
 
-TEST(tiny_models_on_the_generic_level) { check_tiny("generic"); }
+TEST(tiny_models_on_the_best_level) { check_tiny(NULL); }
+TEST(tiny_models_on_the_generic_level) {
+    if (on_cpu()) check_tiny("generic");
+}
 #if defined(__x86_64__)
 TEST(tiny_models_on_avx2) {
+    if (!on_cpu()) return;
     if (!__builtin_cpu_supports("avx2")) test_skip("this processor has no AVX2");
     check_tiny("avx2");
 }
 #elif defined(__aarch64__)
-TEST(tiny_models_on_neon) { check_tiny("neon"); }
+TEST(tiny_models_on_neon) {
+    if (on_cpu()) check_tiny("neon");
+}
 #endif
-TEST(tiny_models_on_the_best_level) { check_tiny(NULL); }
 
 static const setting few_settings[] = {
     {"3 threads", 3, 3, 1, SLUICE_REPACK_OFF},

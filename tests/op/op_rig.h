@@ -34,6 +34,8 @@ typedef struct rig {
     const sl_backend *backend;
     sl_device *device;
     sl_device_buf workspace, kv_pool;
+    uint8_t *bytes;     // the workspace as the test sees it: itself, or a copy if the CPU does not see it
+    sl_device_buf view; // of the copy
     sl_program *program;
 } rig;
 
@@ -89,6 +91,39 @@ static inline void rig_kv(rig *r, uint32_t n_head_kv, uint32_t head_dim, uint32_
     r->plan.n_kv = 1;
 }
 
+// Between the workspace and the test's copy of it, if it has one.
+static inline void rig_send(rig *r) {
+    if (!r->workspace.host)
+        REQUIRE_OK(r->backend->buf_copy(r->device, &r->workspace, 0, &r->view, 0, r->workspace.n_bytes),
+                   sl_error_text());
+}
+static inline void rig_fetch(rig *r) {
+    if (!r->workspace.host)
+        REQUIRE_OK(r->backend->buf_read(r->device, r->bytes, &r->workspace, 0, r->workspace.n_bytes), sl_error_text());
+}
+
+// Fills a buffer with NaN. `bytes` are the host's, as many as the buffer has.
+static inline sl_status rig_spoil(rig *r, sl_device_buf *buf, uint8_t *bytes) {
+    memset(buf->host ? buf->host : bytes, 0xff, buf->n_bytes);
+    if (buf->host) return SL_OK;
+    sl_device_buf view;
+    SL_TRY(r->backend->buf_create(r->device, &view, bytes, buf->n_bytes, "test"));
+    sl_status status = r->backend->buf_copy(r->device, buf, 0, &view, 0, buf->n_bytes);
+    r->backend->buf_destroy(r->device, &view);
+    return status;
+}
+
+static inline sl_status rig_spoil_all(rig *r) {
+    uint8_t *bytes = malloc(r->kv_pool.n_bytes);
+    sl_status status = rig_spoil(r, &r->kv_pool, bytes);
+    free(bytes);
+    SL_TRY(status);
+    r->bytes = r->workspace.host ? r->workspace.host : malloc(r->workspace.n_bytes);
+    SL_TRY(rig_spoil(r, &r->workspace, r->bytes));
+    if (r->workspace.host) return SL_OK;
+    return r->backend->buf_create(r->device, &r->view, r->bytes, r->workspace.n_bytes, "test");
+}
+
 // Lays out for steps of n_row_max rows and compiles. Memory is filled with NaN: nothing may rest on
 // what is not written.
 static inline sl_status rig_open(rig *r, const sl_backend *backend, const char *level, int n_thread,
@@ -112,14 +147,15 @@ static inline sl_status rig_open(rig *r, const sl_backend *backend, const char *
     plan->workspace_bytes = plan->value_bytes + plan->scratch_bytes;
     SL_TRY(backend->buf_create(r->device, &r->workspace, NULL, plan->workspace_bytes, "test"));
     SL_TRY(backend->buf_create(r->device, &r->kv_pool, NULL, plan->kv_bytes + 1, "test"));
-    memset(r->workspace.host, 0xff, r->workspace.n_bytes);
-    memset(r->kv_pool.host, 0xff, r->kv_pool.n_bytes);
+    SL_TRY(rig_spoil_all(r));
     sl_program_memory memory = {.weight = r->weight_data, .workspace = &r->workspace, .kv = &r->kv_pool};
     return backend->compile(r->device, &r->program, plan, &memory);
 }
 
 static inline void rig_close(rig *r) {
     r->backend->program_destroy(r->program);
+    r->backend->buf_destroy(r->device, &r->view);
+    if (r->bytes != r->workspace.host) free(r->bytes);
     r->backend->buf_destroy(r->device, &r->workspace);
     r->backend->buf_destroy(r->device, &r->kv_pool);
     r->backend->close(r->device);
@@ -128,7 +164,7 @@ static inline void rig_close(rig *r) {
 }
 
 static inline void *rig_row(const rig *r, uint16_t value, int32_t row) {
-    return (uint8_t *)r->workspace.host + r->value[value].off + (uint64_t)row * r->value[value].row_bytes;
+    return r->bytes + r->value[value].off + (uint64_t)row * r->value[value].row_bytes;
 }
 
 // Feeds rows [first, first + n) as one step. Returns the number of rows of `value`, copied to out
@@ -150,7 +186,9 @@ static inline int32_t rig_step(rig *r, const rig_rows *rows, int32_t first, int3
                     .logit_row = logit_row,
                     .blk_table = rows->blk_table,
                     .blk_stride = RIG_BLK_STRIDE};
+    rig_send(r);
     REQUIRE_OK(r->backend->run(r->program, &step), sl_error_text());
+    rig_fetch(r);
     const sl_value *v = &r->value[value];
     size_t n_bytes = v->kind == SL_VALUE_ACT16 ? v->row_bytes : v->n_col * sizeof(float);
     int32_t n_out = v->logit_rows ? n_logit : n;
