@@ -152,6 +152,8 @@ typedef struct sluice_engine_options {
     bool wire;                /* lock weights and workspace into memory as far as the system allows */
     sluice_progress *progress; /* of reading weights in; may be NULL */
     void *user;
+    bool prefix_cache; /* what sequences let go of stays for others to begin with, while its memory is not needed;
+                          default false */
 } sluice_engine_options;
 
 typedef struct sluice_engine_info {
@@ -170,6 +172,12 @@ typedef struct sluice_engine_stats { /* since creation */
     /* Page faults of the whole process, counted all of the time: a step asks the kernel for nothing. Those of a loop
      * are the difference of two readings; a loop of steps, samples and stream pushes has none. */
     uint64_t n_minor_fault, n_major_fault;
+    /* Prompts given to sluice_seq_reuse, or to sluice_prefill with a prefix cache: their positions, and how many of
+     * them were there already. */
+    uint64_t n_prompt, n_reused;
+    /* Blocks of the KV pool now: held by sequences; cached, free for whoever needs them; and cached ones given up so
+     * far. */
+    uint64_t n_blk_held, n_blk_cached, n_evicted;
 } sluice_engine_stats;
 
 typedef struct sluice_row {
@@ -206,12 +214,20 @@ sluice_status sluice_step(sluice_engine *engine, const sluice_row *rows, size_t 
 /* The logits (n_vocab) of the i-th row of the last step that wanted them; valid until the next step; NULL if there is
  * none. */
 const float *sluice_logits(const sluice_engine *engine, size_t i);
-/* Appends n ids to a sequence in chunks of n_row_max; logits of the last one. progress may be NULL; after a cancel the
- * sequence has its whole chunks. */
+/* Appends n ids to a sequence in chunks of n_row_max; logits of the last one. An empty sequence of an engine with
+ * prefix_cache begins with what is cached of ids. progress may be NULL; after a cancel the sequence has its whole
+ * chunks. */
 sluice_status sluice_prefill(sluice_engine *engine, int32_t seq, const int32_t *ids, size_t n,
                              sluice_progress *progress, void *user);
 
 int32_t sluice_seq_length(const sluice_engine *engine, int32_t seq);
+/* The ids that it holds, as many as it is long; valid until it changes. */
+const int32_t *sluice_seq_ids(const sluice_engine *engine, int32_t seq);
+/* Makes a sequence hold the longest beginning of the ids (n) that it has already or, with prefix_cache, that any
+ * sequence had whose memory was not needed since; at most n - 1 of them, so that there is something left to compute
+ * logits from. *n_held is its length: prefill the rest. Nothing is computed, and the logits that follow are the same
+ * bits as those of a fresh start. */
+sluice_status sluice_seq_reuse(sluice_engine *engine, int32_t seq, const int32_t *ids, size_t n, size_t *n_held);
 /* Forgets positions n .. end. */
 sluice_status sluice_seq_truncate(sluice_engine *engine, int32_t seq, int32_t n);
 /* Makes dst begin with the first n positions of src; shared, not copied. dst must be empty. */

@@ -64,6 +64,7 @@ sl_status sl_api_engine_options(sl_engine_options *out, const sluice_model *mode
         .n_thread = o.n_thread,
         .n_thread_prefill = o.n_thread_prefill ? o.n_thread_prefill : o.n_thread,
         .repack = (sl_repack_choice)o.repack,
+        .prefix_cache = o.prefix_cache,
         .wire = o.wire,
         .progress = o.progress,
         .user = o.user,
@@ -141,7 +142,18 @@ sluice_status sluice_engine_get_stats(const sluice_engine *engine, sluice_engine
     API_NEED(engine);
     sl_engine_stats s;
     sl_engine_get_stats(engine->engine, &s);
-    *out = (sluice_engine_stats){s.n_step, s.n_row, s.n_alloc, s.n_minor_fault, s.n_major_fault};
+    *out = (sluice_engine_stats){
+        .n_step = s.n_step,
+        .n_row = s.n_row,
+        .n_alloc = s.n_alloc,
+        .n_minor_fault = s.n_minor_fault,
+        .n_major_fault = s.n_major_fault,
+        .n_prompt = s.n_prompt,
+        .n_reused = s.n_reused,
+        .n_blk_held = s.n_blk_held,
+        .n_blk_cached = s.n_blk_cached,
+        .n_evicted = s.n_evicted,
+    };
     return SLUICE_OK;
 }
 
@@ -193,6 +205,18 @@ sluice_status sluice_prefill(sluice_engine *engine, int32_t seq, const int32_t *
 
 int32_t sluice_seq_length(const sluice_engine *engine, int32_t seq) {
     return engine ? sl_engine_seq_length(engine->engine, seq) : 0;
+}
+
+const int32_t *sluice_seq_ids(const sluice_engine *engine, int32_t seq) {
+    return engine ? sl_engine_seq_ids(engine->engine, seq) : NULL;
+}
+
+sluice_status sluice_seq_reuse(sluice_engine *engine, int32_t seq, const int32_t *ids, size_t n, size_t *n_held) {
+    API_NEED(n_held);
+    *n_held = 0;
+    API_NEED(engine);
+    API_NEED(ids);
+    return api_fail(sl_engine_seq_reuse(engine->engine, seq, ids, n, n_held));
 }
 
 sluice_status sluice_seq_truncate(sluice_engine *engine, int32_t seq, int32_t n) {

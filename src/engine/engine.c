@@ -18,16 +18,17 @@ static sl_status take(sl_engine *e, void *out, size_t n, size_t elem_bytes) {
     return SL_OK;
 }
 
-static sl_status take_memory(sl_engine *e, const sl_plan_shape *shape) {
+static sl_status take_memory(sl_engine *e, const sl_plan_shape *shape, const sl_engine_options *o) {
     e->n_row_max = shape->n_row_max, e->n_logit_max = shape->n_logit_max;
     size_t n_row = shape->n_row_max, n_seq = shape->n_slot;
     const sl_plan *widest = e->plans.plan[e->plans.n_width - 1];
     SL_TRY(e->backend->buf_create(e->device, &e->kv_buf, NULL, e->plans.kv_bytes, "the KV cache"));
     SL_TRY(e->backend->buf_create(e->device, &e->workspace, NULL, e->plans.workspace_bytes, "the workspace"));
-    SL_TRY(sl_kv_init(&e->kv, SL_KV_BLK_LEN, (int32_t)shape->n_kv_blk, (int32_t)n_seq, (int32_t)shape->n_ctx));
+    sl_kv_shape kv_shape = sl_engine_kv_shape(&e->plans, o);
+    SL_TRY(sl_kv_init(&e->kv, &kv_shape));
     e->memory.kv_bytes = e->kv_buf.n_bytes;
     e->memory.workspace_bytes = e->workspace.n_bytes;
-    e->memory.other_bytes += n_seq * ((size_t)e->kv.n_blk_seq + 1) * 4 + (size_t)e->kv.n_blk * 8;
+    e->memory.other_bytes += sl_kv_shape_bytes(&kv_shape);
     SL_TRY(take(e, &e->rows, n_row, sizeof *e->rows));
     SL_TRY(take(e, &e->token, n_row, sizeof *e->token));
     SL_TRY(take(e, &e->pos, n_row, sizeof *e->pos));
@@ -35,7 +36,6 @@ static sl_status take_memory(sl_engine *e, const sl_plan_shape *shape) {
     SL_TRY(take(e, &e->logit_row, shape->n_logit_max, sizeof *e->logit_row));
     SL_TRY(take(e, &e->n_more, n_seq, sizeof *e->n_more));
     SL_TRY(take(e, &e->n_before, n_seq, sizeof *e->n_before));
-    SL_TRY(take(e, &e->copy, n_seq, sizeof *e->copy));
     if (!e->plans.own_memory) return SL_OK;
     size_t logit_bytes = shape->n_logit_max * widest->value[widest->logits].row_bytes;
     SL_TRY(take(e, &e->logits_copy, 1, logit_bytes));
@@ -112,7 +112,7 @@ static sl_status create(sl_engine *e, const sl_model *model, const sl_engine_opt
     e->n_vocab = widest->n_vocab;
     for (uint32_t i = 0; i < widest->n_weight; i++) e->memory.weight_bytes += widest->weight[i].n_bytes;
     e->memory.copy_bytes = e->plans.copy_bytes;
-    SL_TRY(take_memory(e, &widest->shape));
+    SL_TRY(take_memory(e, &widest->shape, o));
     SL_TRY(compile(e, model->gguf, o));
     SL_TRY(settle_file(e, model->gguf, o));
     if (o->wire) wire(e);
@@ -154,7 +154,6 @@ void sl_engine_destroy(sl_engine *e) {
     sl_free(e->logit_row);
     sl_free(e->n_more);
     sl_free(e->n_before);
-    sl_free(e->copy);
     sl_free(e->logits_copy);
     sl_free(e);
 }
@@ -167,7 +166,7 @@ const float *sl_engine_logits(const sl_engine *e, size_t i) {
 }
 
 int32_t sl_engine_seq_length(const sl_engine *e, int32_t seq) {
-    return seq >= 0 && seq < e->kv.n_seq ? e->kv.length[seq] : 0;
+    return seq >= 0 && seq < e->kv.shape.n_seq ? e->kv.length[seq] : 0;
 }
 
 void sl_engine_get_memory(const sl_engine *e, sl_engine_memory *out) { *out = e->memory; }
@@ -175,6 +174,10 @@ void sl_engine_get_memory(const sl_engine *e, sl_engine_memory *out) { *out = e-
 void sl_engine_get_stats(const sl_engine *e, sl_engine_stats *out) {
     sl_faults now = sl_faults_now();
     *out = e->stats;
+    out->n_prompt = e->kv.stats.n_asked, out->n_reused = e->kv.stats.n_reused;
+    out->n_evicted = e->kv.stats.n_evicted;
+    out->n_blk_cached = (uint64_t)e->kv.cls[0].n_idle;
+    out->n_blk_held = (uint64_t)(e->kv.cls[0].n_blk - e->kv.cls[0].n_free - e->kv.cls[0].n_idle);
     out->n_minor_fault = now.n_minor - e->stats.n_minor_fault;
     out->n_major_fault = now.n_major - e->stats.n_major_fault;
 }

@@ -25,6 +25,7 @@ typedef struct sl_engine_options {
     int n_thread, n_thread_prefill;
     sl_type type_k, type_v;
     sl_repack_choice repack;
+    bool prefix_cache; // what sequences let go of stays for others to begin with, while its memory is not needed
     bool wire;
     int (*progress)(void *user, uint64_t n, uint64_t total);
     void *user;
@@ -45,6 +46,8 @@ typedef struct sl_engine_memory {
 // are the difference of two readings.
 typedef struct sl_engine_stats {
     uint64_t n_step, n_row, n_alloc, n_minor_fault, n_major_fault;
+    uint64_t n_prompt, n_reused;                  // positions that reuse was asked for, and that it found
+    uint64_t n_blk_held, n_blk_cached, n_evicted; // KV blocks now; cached ones given up so far
 } sl_engine_stats;
 
 typedef struct sl_engine sl_engine;
@@ -53,12 +56,17 @@ sl_status sl_engine_create(sl_engine **out, const sl_model *model, const sl_engi
 void sl_engine_destroy(sl_engine *engine); // NULL is fine
 // Nothing changes if it fails, but the logits of the step before may be gone.
 sl_status sl_engine_step(sl_engine *engine, const sl_row *rows, size_t n_row);
-// Appends ids (n) to a sequence in chunks of n_row_max; logits of the last. What cannot succeed
-// changes nothing; a device's failure and a cancel leave whole chunks.
+// Appends ids (n) to a sequence in chunks of n_row_max; logits of the last. An empty sequence begins with what is
+// cached of ids. What cannot succeed changes nothing; a device's failure and a cancel leave whole chunks.
 sl_status sl_engine_prefill(sl_engine *engine, int32_t seq, const int32_t *ids, size_t n,
                             int (*progress)(void *user, uint64_t n, uint64_t total), void *user);
 const float *sl_engine_logits(const sl_engine *engine, size_t i); // (n_vocab), or NULL
 int32_t sl_engine_seq_length(const sl_engine *engine, int32_t seq);
+// The ids that it holds, (length); NULL if there is no such sequence.
+const int32_t *sl_engine_seq_ids(const sl_engine *engine, int32_t seq);
+// Makes the sequence hold the longest beginning of ids (n) that it has already or that is cached, and at most n - 1 of
+// them, so that there is something to compute logits from; *n_held is its length.
+sl_status sl_engine_seq_reuse(sl_engine *engine, int32_t seq, const int32_t *ids, size_t n, size_t *n_held);
 sl_status sl_engine_seq_truncate(sl_engine *engine, int32_t seq, int32_t n);
 sl_status sl_engine_seq_fork(sl_engine *engine, int32_t dst, int32_t src, int32_t n);
 void sl_engine_get_memory(const sl_engine *engine, sl_engine_memory *out);

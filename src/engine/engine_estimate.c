@@ -6,28 +6,28 @@
 
 // The engine's own arrays: those of a step, of the block tables, addresses of weights, and the logits of a device
 // with memory of its own.
-static uint64_t other_bytes(const sl_engine_plans *p) {
+static uint64_t other_bytes(const sl_engine_plans *p, const sl_engine_options *o) {
     const sl_plan *widest = p->plan[p->n_width - 1];
     const sl_plan_shape *shape = &widest->shape;
     const sl_engine *e = NULL; // for sizes of its members only
     uint64_t n_row = shape->n_row_max, n_seq = shape->n_slot;
-    uint64_t n_blk_seq = (shape->n_ctx - 1) / SL_KV_BLK_LEN + 1;
-    uint64_t n_bytes = sizeof *e + n_seq * (n_blk_seq + 1) * 4 + (uint64_t)shape->n_kv_blk * 8;
+    sl_kv_shape kv_shape = sl_engine_kv_shape(p, o);
+    uint64_t n_bytes = sizeof *e + sl_kv_shape_bytes(&kv_shape);
     n_bytes += n_row * (sizeof *e->rows + sizeof *e->token + sizeof *e->pos + sizeof *e->slot);
     n_bytes += shape->n_logit_max * sizeof *e->logit_row;
-    n_bytes += n_seq * (sizeof *e->n_more + sizeof *e->n_before + sizeof *e->copy);
+    n_bytes += n_seq * (sizeof *e->n_more + sizeof *e->n_before);
     for (int i = 0; i < p->n_width; i++) n_bytes += p->plan[i]->n_weight * sizeof *e->weight[0];
     if (p->own_memory) n_bytes += shape->n_logit_max * widest->value[widest->logits].row_bytes;
     return n_bytes;
 }
 
-static void count(sl_engine_estimate *out, const sl_engine_plans *p) {
+static void count(sl_engine_estimate *out, const sl_engine_plans *p, const sl_engine_options *o) {
     const sl_plan *narrow = p->plan[0];
     *out = (sl_engine_estimate){
         .memory = {.kv_bytes = p->kv_bytes,
                    .copy_bytes = p->copy_bytes,
                    .workspace_bytes = p->workspace_bytes,
-                   .other_bytes = other_bytes(p)},
+                   .other_bytes = other_bytes(p, o)},
     };
     for (uint32_t i = 0; i < narrow->n_weight; i++) {
         const sl_plan_weight *w = &narrow->weight[i];
@@ -44,7 +44,7 @@ sl_status sl_engine_estimate_make(sl_engine_estimate *out, const sl_model *model
     sl_engine_plans plans = {0};
     sl_status status;
     SL_TRY_OUT(sl_engine_plans_open(&plans, &device, model, options));
-    count(out, &plans);
+    count(out, &plans, options);
 out:
     sl_engine_plans_deinit(&plans);
     backend->close(device);

@@ -33,7 +33,6 @@ struct sl_engine {
     int32_t *logit_row;          // (n_logit_max)
     int32_t n_logit_wanted;
     int32_t *n_more, *n_before; // (n_seq) positions that the step adds; those there were
-    sl_kv_copy *copy;           // (n_seq)
 
     // The result of the last step.
     const char *logits; // rows of logits_stride bytes; in the workspace or in logits_copy
@@ -45,6 +44,9 @@ struct sl_engine {
     sl_engine_memory memory;
     sl_engine_stats stats; // faults: their count when creation ended
 };
+
+// The tables and the tree for these programs.
+sl_kv_shape sl_engine_kv_shape(const sl_engine_plans *plans, const sl_engine_options *options);
 
 // Opens the device and makes the plans of the width classes, with copies of weights as options->repack has it. Both
 // are the caller's; on failure both are zeroed.

@@ -56,6 +56,18 @@ sl_status sl_engine_plans_fit(const sl_engine_plans *p, const sl_engine_options 
                    p->own_memory ? " on the device" : "", o->n_ctx, o->n_seq, o->n_row_max);
 }
 
+sl_kv_shape sl_engine_kv_shape(const sl_engine_plans *p, const sl_engine_options *o) {
+    const sl_plan_shape *shape = &p->plan[p->n_width - 1]->shape;
+    return (sl_kv_shape){
+        .blk_len = SL_KV_BLK_LEN,
+        .n_seq = (int32_t)shape->n_slot,
+        .n_ctx = (int32_t)shape->n_ctx,
+        .n_blk = (int32_t)shape->n_kv_blk,
+        .n_row_max = (int32_t)shape->n_row_max,
+        .caches = o->prefix_cache,
+    };
+}
+
 static sl_status build(sl_engine_plans *p, const sl_model *model, const sl_plan_options *wide,
                        const sl_backend *backend) {
     const uint32_t widths[SL_N_WIDTH] = {1, NARROW_ROWS, wide->shape.n_row_max};

@@ -13,8 +13,8 @@
 static sl_status check_row(sl_engine *e, const sl_row *row, int32_t i) {
     if (row->token < 0 || (uint32_t)row->token >= e->n_vocab)
         return SL_FAIL(SL_BAD_ARG, "row %d: token %d is not in 0 .. %u", i, row->token, e->n_vocab - 1);
-    if (row->seq < 0 || row->seq >= e->kv.n_seq)
-        return SL_FAIL(SL_BAD_ARG, "row %d: sequence %d is not in 0 .. %d", i, row->seq, e->kv.n_seq - 1);
+    if (row->seq < 0 || row->seq >= e->kv.shape.n_seq)
+        return SL_FAIL(SL_BAD_ARG, "row %d: sequence %d is not in 0 .. %d", i, row->seq, e->kv.shape.n_seq - 1);
     int32_t next = e->kv.length[row->seq] + e->n_more[row->seq];
     if (row->pos != next)
         return SL_FAIL(SL_BAD_ARG, "row %d: position %d, but the next of sequence %d is %d", i, row->pos, row->seq,
@@ -32,7 +32,7 @@ static sl_status check_row(sl_engine *e, const sl_row *row, int32_t i) {
 static sl_status check_rows(sl_engine *e, const sl_row *rows, size_t n_row) {
     if (n_row < 1 || n_row > e->n_row_max)
         return SL_FAIL(SL_BAD_ARG, "a step has 1 .. %u rows, not %zu", e->n_row_max, n_row);
-    memset(e->n_more, 0, (size_t)e->kv.n_seq * sizeof *e->n_more);
+    memset(e->n_more, 0, (size_t)e->kv.shape.n_seq * sizeof *e->n_more);
     e->n_logit_wanted = 0;
     for (size_t i = 0; i < n_row; i++) SL_TRY(check_row(e, &rows[i], (int32_t)i));
     return sl_kv_can_extend(&e->kv, e->n_more);
@@ -40,36 +40,48 @@ static sl_status check_rows(sl_engine *e, const sl_row *rows, size_t n_row) {
 
 // ---- positions ----------------------------------------------------------------------------------
 
-static sl_status copy_block(sl_engine *e, sl_kv_copy copy) {
-    if (copy.dst < 0) return SL_OK;
+static sl_status copy_block(sl_engine *e, int32_t dst, int32_t src) {
     const sl_plan *plan = e->plans.plan[0];
+    uint64_t to = (uint64_t)dst, from = (uint64_t)src;
     for (uint32_t i = 0; i < plan->n_kv; i++) {
         const sl_plan_kv *kv = &plan->kv[i];
-        uint64_t dst = (uint64_t)copy.dst, src = (uint64_t)copy.src;
-        SL_TRY(e->backend->buf_copy(e->device, &e->kv_buf, kv->k_off + dst * kv->k_blk_bytes, &e->kv_buf,
-                                    kv->k_off + src * kv->k_blk_bytes, kv->k_blk_bytes));
-        SL_TRY(e->backend->buf_copy(e->device, &e->kv_buf, kv->v_off + dst * kv->v_blk_bytes, &e->kv_buf,
-                                    kv->v_off + src * kv->v_blk_bytes, kv->v_blk_bytes));
+        SL_TRY(e->backend->buf_copy(e->device, &e->kv_buf, kv->k_off + to * kv->k_blk_bytes, &e->kv_buf,
+                                    kv->k_off + from * kv->k_blk_bytes, kv->k_blk_bytes));
+        SL_TRY(e->backend->buf_copy(e->device, &e->kv_buf, kv->v_off + to * kv->v_blk_bytes, &e->kv_buf,
+                                    kv->v_off + from * kv->v_blk_bytes, kv->v_blk_bytes));
     }
     return SL_OK;
+}
+
+static sl_status extend_seq(sl_engine *e, int32_t seq) {
+    sl_kv_copies copies;
+    SL_TRY(sl_kv_open(&e->kv, seq, &copies));
+    sl_status status = SL_OK;
+    if (copies.cls[0].dst >= 0) status = copy_block(e, copies.cls[0].dst, copies.cls[0].src);
+    sl_kv_opened(&e->kv, seq, copies, status == SL_OK);
+    return status == SL_OK ? sl_kv_extend(&e->kv, seq, e->n_more[seq]) : status;
 }
 
 // Gives back what sequences 0 .. n_seq-1 have taken.
 static void retract(sl_engine *e, int32_t n_seq) {
     for (int32_t seq = n_seq; seq-- > 0;)
-        if (e->n_more[seq]) sl_kv_retract(&e->kv, seq, e->n_before[seq], e->copy[seq]);
+        if (e->n_more[seq]) sl_kv_retract(&e->kv, seq, e->n_before[seq]);
 }
 
-static sl_status extend(sl_engine *e) {
-    for (int32_t seq = 0; seq < e->kv.n_seq; seq++) {
+static sl_status extend(sl_engine *e, size_t n_row) {
+    for (int32_t seq = 0; seq < e->kv.shape.n_seq; seq++) {
         if (e->n_more[seq] == 0) continue;
         e->n_before[seq] = e->kv.length[seq];
-        sl_status status = sl_kv_extend(&e->kv, seq, e->n_more[seq], &e->copy[seq]);
+        sl_status status = extend_seq(e, seq);
         if (status != SL_OK) return retract(e, seq), status;
-        status = copy_block(e, e->copy[seq]);
-        if (status != SL_OK) return retract(e, seq + 1), status;
     }
+    for (size_t i = 0; i < n_row; i++) sl_kv_tokens(&e->kv, e->slot[i])[e->pos[i]] = e->token[i];
     return SL_OK;
+}
+
+static void commit(sl_engine *e) {
+    for (int32_t seq = 0; seq < e->kv.shape.n_seq; seq++)
+        if (e->n_more[seq]) sl_kv_commit(&e->kv, seq);
 }
 
 // ---- the step -----------------------------------------------------------------------------------
@@ -104,7 +116,7 @@ static sl_status run(sl_engine *e, int width, size_t n_row) {
         .pos = e->pos,
         .slot = e->slot,
         .logit_row = e->logit_row,
-        .blk_table = e->kv.table,
+        .blk_table = e->kv.cls[0].table,
         .blk_stride = e->kv.n_blk_seq,
     };
     e->n_logit = 0; // those of the last step are overwritten now
@@ -125,9 +137,10 @@ static sl_status run(sl_engine *e, int width, size_t n_row) {
 static sl_status extend_and_run(sl_engine *e, size_t n_row) {
     int width = 0;
     while (n_row > e->plans.plan[width]->shape.n_row_max) width++;
-    SL_TRY(extend(e));
+    SL_TRY(extend(e, n_row));
     sl_status status = run(e, width, n_row);
-    if (status != SL_OK) retract(e, e->kv.n_seq);
+    if (status != SL_OK) retract(e, e->kv.shape.n_seq);
+    else commit(e);
     return status;
 }
 
@@ -142,46 +155,4 @@ sl_status sl_engine_step(sl_engine *e, const sl_row *rows, size_t n_row) {
     e->stats.n_step++;
     e->stats.n_row += n_row;
     return SL_OK;
-}
-
-// ---- sequences ----------------------------------------------------------------------------------
-
-static sl_status check_seq(const sl_engine *e, int32_t seq) {
-    if (seq >= 0 && seq < e->kv.n_seq) return SL_OK;
-    return SL_FAIL(SL_BAD_ARG, "there is no sequence %d; the engine has %d", seq, e->kv.n_seq);
-}
-
-sl_status sl_engine_prefill(sl_engine *e, int32_t seq, const int32_t *ids, size_t n,
-                            int (*progress)(void *user, uint64_t n, uint64_t total), void *user) {
-    SL_TRY(check_seq(e, seq));
-    if (n == 0) return SL_FAIL(SL_BAD_ARG, "there are no tokens to prefill");
-    int32_t first = e->kv.length[seq];
-    if (n > (size_t)(e->kv.n_ctx - first))
-        return SL_FAIL(SL_FULL, "%zu tokens do not fit: the context has %d positions and %d of them are taken", n,
-                       e->kv.n_ctx, first);
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] < 0 || (uint32_t)ids[i] >= e->n_vocab)
-            return SL_FAIL(SL_BAD_ARG, "id %d at %zu is not in 0 .. %u", ids[i], i, e->n_vocab - 1);
-    for (size_t done = 0; done < n;) {
-        size_t n_row = SL_MIN(n - done, (size_t)e->n_row_max);
-        for (size_t i = 0; i < n_row; i++)
-            e->rows[i] = (sl_row){ids[done + i], seq, first + (int32_t)(done + i), done + i + 1 == n};
-        SL_TRY(sl_engine_step(e, e->rows, n_row));
-        done += n_row;
-        if (progress && progress(user, done, n) != 0)
-            return SL_FAIL(SL_CANCELLED, "stopped after %zu of %zu tokens", done, n);
-    }
-    return SL_OK;
-}
-
-sl_status sl_engine_seq_truncate(sl_engine *e, int32_t seq, int32_t n) {
-    SL_TRY(check_seq(e, seq));
-    if (n < 0 || n > e->kv.length[seq])
-        return SL_FAIL(SL_BAD_ARG, "sequence %d has %d positions; it cannot keep %d", seq, e->kv.length[seq], n);
-    sl_kv_truncate(&e->kv, seq, n);
-    return SL_OK;
-}
-
-sl_status sl_engine_seq_fork(sl_engine *e, int32_t dst, int32_t src, int32_t n) {
-    return sl_kv_fork(&e->kv, dst, src, n);
 }

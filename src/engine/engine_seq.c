@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+//
+// Sequences: prefill in chunks, and the ways back and sideways, which compute nothing.
+#include "engine/engine_part.h"
+
+static sl_status check_seq(const sl_engine *e, int32_t seq) {
+    if (seq >= 0 && seq < e->kv.shape.n_seq) return SL_OK;
+    return SL_FAIL(SL_BAD_ARG, "there is no sequence %d; the engine has %d", seq, e->kv.shape.n_seq);
+}
+
+static sl_status check_ids(const sl_engine *e, const int32_t *ids, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || (uint32_t)ids[i] >= e->n_vocab)
+            return SL_FAIL(SL_BAD_ARG, "id %d at %zu is not in 0 .. %u", ids[i], i, e->n_vocab - 1);
+    return SL_OK;
+}
+
+sl_status sl_engine_prefill(sl_engine *e, int32_t seq, const int32_t *ids, size_t n,
+                            int (*progress)(void *user, uint64_t n, uint64_t total), void *user) {
+    SL_TRY(check_seq(e, seq));
+    if (n == 0) return SL_FAIL(SL_BAD_ARG, "there are no tokens to prefill");
+    int32_t first = e->kv.length[seq];
+    if (n > (size_t)(e->kv.shape.n_ctx - first))
+        return SL_FAIL(SL_FULL, "%zu tokens do not fit: the context has %d positions and %d of them are taken", n,
+                       e->kv.shape.n_ctx, first);
+    SL_TRY(check_ids(e, ids, n));
+    size_t done = 0;
+    if (first == 0 && e->kv.shape.caches) done = (size_t)sl_kv_reuse(&e->kv, seq, ids, (int32_t)n - 1);
+    while (done < n) {
+        size_t n_row = SL_MIN(n - done, (size_t)e->n_row_max);
+        for (size_t i = 0; i < n_row; i++)
+            e->rows[i] = (sl_row){ids[done + i], seq, first + (int32_t)(done + i), done + i + 1 == n};
+        SL_TRY(sl_engine_step(e, e->rows, n_row));
+        done += n_row;
+        if (progress && progress(user, done, n) != 0)
+            return SL_FAIL(SL_CANCELLED, "stopped after %zu of %zu tokens", done, n);
+    }
+    return SL_OK;
+}
+
+const int32_t *sl_engine_seq_ids(const sl_engine *e, int32_t seq) {
+    return seq >= 0 && seq < e->kv.shape.n_seq ? sl_kv_tokens(&e->kv, seq) : NULL;
+}
+
+sl_status sl_engine_seq_reuse(sl_engine *e, int32_t seq, const int32_t *ids, size_t n, size_t *n_held) {
+    *n_held = 0;
+    SL_TRY(check_seq(e, seq));
+    SL_TRY(check_ids(e, ids, n));
+    if (n > 0) *n_held = (size_t)sl_kv_reuse(&e->kv, seq, ids, (int32_t)SL_MIN(n - 1, (size_t)e->kv.shape.n_ctx));
+    else return sl_engine_seq_truncate(e, seq, 0);
+    return SL_OK;
+}
+
+sl_status sl_engine_seq_truncate(sl_engine *e, int32_t seq, int32_t n) { return sl_kv_truncate(&e->kv, seq, n); }
+
+sl_status sl_engine_seq_fork(sl_engine *e, int32_t dst, int32_t src, int32_t n) {
+    return sl_kv_fork(&e->kv, dst, src, n);
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+//
+// Blocks between held, idle and free. Idle ones that may be given up stand in a list by their last use; of class 0
+// these are the leaves of the tree, of class 1 all.
+#include "kv/kv_part.h"
+
+static bool is_listed(const sl_kv *kv, int32_t c, int32_t idle_blk) { return c == 1 || sl_kv_is_leaf(kv, idle_blk); }
+
+void sl_kv_unlist(sl_kv *kv, int32_t c, int32_t blk) {
+    sl_kv_class *k = &kv->cls[c];
+    int32_t older = k->older[blk], newer = k->newer[blk];
+    *(older < 0 ? &k->oldest : &k->newer[older]) = newer;
+    *(newer < 0 ? &k->newest : &k->older[newer]) = older;
+}
+
+static void list_newest(sl_kv *kv, int32_t c, int32_t blk) {
+    sl_kv_class *k = &kv->cls[c];
+    k->older[blk] = k->newest, k->newer[blk] = -1;
+    *(k->newest < 0 ? &k->oldest : &k->newer[k->newest]) = blk;
+    k->newest = blk;
+}
+
+void sl_kv_list_oldest(sl_kv *kv, int32_t c, int32_t blk) {
+    sl_kv_class *k = &kv->cls[c];
+    k->newer[blk] = k->oldest, k->older[blk] = -1;
+    *(k->oldest < 0 ? &k->newest : &k->older[k->oldest]) = blk;
+    k->oldest = blk;
+}
+
+void sl_kv_free(sl_kv *kv, int32_t c, int32_t blk) {
+    sl_kv_class *k = &kv->cls[c];
+    SL_ASSERT(k->n_ref[blk] == 0 && k->node[blk] < 0);
+    k->free_stack[k->n_free++] = blk;
+}
+
+void sl_kv_hold(sl_kv *kv, int32_t c, int32_t blk) {
+    sl_kv_class *k = &kv->cls[c];
+    if (k->n_ref[blk]++ > 0) return;
+    k->n_idle--;
+    if (is_listed(kv, c, blk)) sl_kv_unlist(kv, c, blk);
+}
+
+void sl_kv_release(sl_kv *kv, int32_t c, int32_t blk) {
+    sl_kv_class *k = &kv->cls[c];
+    SL_ASSERT(k->n_ref[blk] > 0);
+    if (--k->n_ref[blk] > 0) return;
+    if (k->node[blk] < 0) {
+        sl_kv_free(kv, c, blk);
+        return;
+    }
+    k->n_idle++;
+    if (is_listed(kv, c, blk)) list_newest(kv, c, blk);
+}
+
+// Gives up the idle block that was used longest ago.
+static void evict(sl_kv *kv, int32_t c) {
+    sl_kv_class *k = &kv->cls[c];
+    int32_t blk = k->oldest;
+    SL_CHECK(blk >= 0); // who takes has asked; invariant 4
+    sl_kv_unlist(kv, c, blk);
+    k->n_idle--;
+    if (c == 0) sl_kv_unlink(kv, blk), kv->stats.n_evicted++;
+    else sl_kv_unlink_window(kv, k->node[blk]);
+    sl_kv_free(kv, c, blk);
+}
+
+int32_t sl_kv_take(sl_kv *kv, int32_t c) {
+    sl_kv_class *k = &kv->cls[c];
+    if (k->n_free == 0) evict(kv, c);
+    int32_t blk = k->free_stack[--k->n_free];
+    k->n_ref[blk] = 1;
+    return blk;
+}
