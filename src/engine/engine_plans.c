@@ -98,6 +98,7 @@ static sl_status plans_init(sl_engine_plans *out, const sl_model *model, const s
     out->own_memory = info.own_memory;
     out->free_bytes = info.own_memory ? info.free_bytes : sl_memory_free_bytes();
     SL_TRY(choose_shape(&wide.shape, options));
+    wide.shape.n_worker = (uint32_t)SL_MAX(info.n_thread, 1);
     return build(out, model, &wide, backend);
 }
 

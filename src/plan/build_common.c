@@ -92,10 +92,14 @@ uint16_t sl_build_rope(sl_build *b, uint16_t x, uint32_t n_head, const sl_config
     return out;
 }
 
-uint16_t sl_build_attend(sl_build *b, uint16_t q, uint16_t k, uint16_t v, const sl_config_layer *layer) {
+void sl_build_kv_write(sl_build *b, uint16_t k, uint16_t v) {
+    add_op(b, (sl_op){OP(SL_OP_KV_WRITE, k, v, SL_NO_WEIGHT, SL_NO_WEIGHT), .out = SL_NO_VALUE,
+                      .attr.kv = {(uint16_t)b->layer}});
+}
+
+uint16_t sl_build_attend(sl_build *b, uint16_t q, const sl_config_layer *layer) {
     const sl_config *c = b->config;
     uint16_t kv = (uint16_t)b->layer;
-    add_op(b, (sl_op){OP(SL_OP_KV_WRITE, k, v, SL_NO_WEIGHT, SL_NO_WEIGHT), .out = SL_NO_VALUE, .attr.kv = {kv}});
     uint16_t out = add_value(b, layer->n_head * layer->v_dim, false);
     add_op(b, (sl_op){OP(SL_OP_ATTEND, q, SL_NO_VALUE, SL_NO_WEIGHT, SL_NO_WEIGHT), .out = out,
                       .attr.attend = {kv, layer->n_head, layer->window, c->attn_scale, c->attn_softcap}});
@@ -157,13 +161,12 @@ uint16_t sl_build_attention(sl_build *b, uint16_t x, uint32_t layer) {
     uint16_t q = sl_build_matmul(b, x, &w->attn_q, &w->attn_q_bias);
     uint16_t k = sl_build_matmul(b, x, &w->attn_k, &w->attn_k_bias);
     uint16_t v = sl_build_matmul(b, x, &w->attn_v, &w->attn_v_bias);
-    if (b->config->qk_norms) {
-        q = sl_build_norm(b, q, &w->attn_q_norm);
-        k = sl_build_norm(b, k, &w->attn_k_norm);
-    }
-    q = sl_build_rope(b, q, l->n_head, l);
+    if (b->config->qk_norms) k = sl_build_norm(b, k, &w->attn_k_norm);
     k = sl_build_rope(b, k, l->n_head_kv, l);
-    x = sl_build_attend(b, q, k, v, l);
+    sl_build_kv_write(b, k, v);
+    if (b->config->qk_norms) q = sl_build_norm(b, q, &w->attn_q_norm);
+    q = sl_build_rope(b, q, l->n_head, l);
+    x = sl_build_attend(b, q, l);
     return sl_build_matmul(b, x, &w->attn_output, &w->attn_output_bias);
 }
 

@@ -27,8 +27,8 @@ uint16_t sl_build_matmul(sl_build *b, uint16_t x, const sl_weight *weight,
                          const sl_weight *bias); // bias may be absent
 uint16_t sl_build_rope(sl_build *b, uint16_t x, uint32_t n_head,
                        const sl_config_layer *layer); // x itself if the layer has none
-uint16_t sl_build_attend(sl_build *b, uint16_t q, uint16_t k, uint16_t v,
-                         const sl_config_layer *layer); // writes K and V first
+void sl_build_kv_write(sl_build *b, uint16_t k, uint16_t v);
+uint16_t sl_build_attend(sl_build *b, uint16_t q, const sl_config_layer *layer); // after K and V are written
 uint16_t sl_build_glu(sl_build *b, uint16_t gate, uint16_t up);
 uint16_t sl_build_add(sl_build *b, uint16_t x, uint16_t y);
 uint16_t sl_build_gather(sl_build *b, uint16_t x);

@@ -11,7 +11,8 @@ static void print_value(const sl_plan *p, sl_buf *out, uint16_t id) {
     if (id != SL_NO_VALUE) {
         const sl_value *v = &p->value[id];
         snprintf(text, sizeof text, "v%u: %s %u x %u @%llu", id, sl_value_kind_name(v),
-                 v->logit_rows ? p->shape.n_logit_max : p->shape.n_row_max, v->n_col, (ull)v->off);
+                 (v->logit_rows ? p->shape.n_logit_max : p->shape.n_row_max) * sl_value_n_copy(p, v), v->n_col,
+                 (ull)v->off);
     }
     sl_buf_printf(out, "  %-34s", text);
 }
@@ -45,7 +46,8 @@ static void print_op(const sl_plan *p, sl_buf *out, uint32_t i) {
     sl_cost cost = sl_plan_op_cost(p, op, 1, 1, 0);
     char layer[8] = "-";
     if (op->layer >= 0) snprintf(layer, sizeof layer, "%d", op->layer);
-    sl_buf_printf(out, "%5u %c %-11s %5s", i, op->barrier ? '|' : ' ', sl_op_infos[op->code].name, layer);
+    sl_buf_printf(out, "%5u %c%c %-11s %5s", i, op->barrier ? '|' : ' ', " eo"[op->who], sl_op_infos[op->code].name,
+                  layer);
     print_value(p, out, op->out);
     print_inputs(out, op);
     sl_buf_printf(out, "%11llu", (ull)(cost.weight_bytes + cost.kv_read_bytes + cost.kv_write_bytes));
@@ -78,8 +80,8 @@ void sl_plan_explain(const sl_plan *plan, sl_buf *out) {
                   s->n_row_max, s->n_logit_max, s->n_slot, s->n_ctx, sl_type_name((sl_type)s->type_k),
                   sl_type_name((sl_type)s->type_v));
     sl_buf_printf(out,
-                  "    # | op          layer  %-34s  %-13s%11s  weights (attributes);  | waits for "
-                  "all above\n",
+                  "    # |  op          layer  %-34s  %-13s%11s  weights (attributes);  | waits for all above, e "
+                  "each worker for itself, o each its own heads\n",
                   "out: kind rows x columns @offset", "in", "bytes");
     for (uint32_t i = 0; i < plan->n_op; i++) print_op(plan, out, i);
     print_totals(plan, out);

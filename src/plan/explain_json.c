@@ -30,7 +30,8 @@ static void print_op(const sl_plan *p, const sl_op *op, sl_buf *out) {
     sl_attr_number attr[SL_ATTR_MAX];
     sl_cost cost = sl_plan_op_cost(p, op, 1, 1, 0);
     int n = sl_op_attr_numbers(op, attr);
-    sl_buf_printf(out, "{\"op\":\"%s\",\"barrier\":%s", sl_op_infos[op->code].name, op->barrier ? "true" : "false");
+    sl_buf_printf(out, "{\"op\":\"%s\",\"barrier\":%s,\"who\":\"%s\"", sl_op_infos[op->code].name,
+                  op->barrier ? "true" : "false", sl_who_name(op));
     if (op->layer >= 0) sl_buf_printf(out, ",\"layer\":%d", op->layer);
     print_ids(out, "in", op->in);
     if (op->out != SL_NO_VALUE) sl_buf_printf(out, ",\"out\":%u", op->out);
@@ -46,10 +47,11 @@ static void print_values(const sl_plan *p, sl_buf *out) {
     for (uint32_t i = 0; i < p->n_value; i++) {
         const sl_value *v = &p->value[i];
         sl_buf_printf(out,
-                      "%s{\"kind\":\"%s\",\"rows\":%u,\"logit_rows\":%s,\"n_col\":%u,\"row_bytes\":"
+                      "%s{\"kind\":\"%s\",\"rows\":%u,\"copies\":%u,\"logit_rows\":%s,\"n_col\":%u,\"row_bytes\":"
                       "%llu,\"off\":%llu}",
                       i ? ",\n" : "", sl_value_kind_name(v), v->logit_rows ? p->shape.n_logit_max : p->shape.n_row_max,
-                      v->logit_rows ? "true" : "false", v->n_col, (ull)v->row_bytes, (ull)v->off);
+                      sl_value_n_copy(p, v), v->logit_rows ? "true" : "false", v->n_col, (ull)v->row_bytes,
+                      (ull)v->off);
     }
 }
 

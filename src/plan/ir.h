@@ -9,8 +9,8 @@
 //     [off, off + n_row_max * row_bytes), 64-byte aligned, and no other value that is live at the same time overlaps
 //     it, except that an op's output may take the place of one of its inputs that dies there where sl_op_may_alias
 //     says so.
-//  3. op.barrier is set on the first op that depends on (or would disturb) what was written (read) since the last one.
-//     Ops between two barriers may run in any order or at once.
+//  3. op.barrier is set on the first op that depends on (or would disturb) what another worker has written (read) since
+//     the last one. A worker does its share of the ops between two barriers in their order; workers run as they like.
 //  4. Nothing depends on the number of rows: rows, positions, slots, block tables come in sl_step at run time.
 #ifndef SL_PLAN_IR_H
 #define SL_PLAN_IR_H
@@ -35,6 +35,7 @@ enum {
 enum {
     SL_FUSE_ACT16 = 1 << 0,      // quantised matrices read ACT16; each source is quantised once
     SL_FUSE_MATMUL_ADD = 1 << 1, // the residual is added by the matrix product
+    SL_FUSE_WORKERS = 1 << 2,    // narrow steps wait less: SL_WHO_EACH and SL_WHO_OWN
 };
 
 typedef enum sl_opcode {
@@ -43,6 +44,13 @@ typedef enum sl_opcode {
 #undef SL_OP
     SL_OP_COUNT
 } sl_opcode;
+
+// Which of a backend's workers (threads) does an op.
+typedef enum sl_who {
+    SL_WHO_ALL,  // shared out over all
+    SL_WHO_EACH, // each does the whole of it, for itself: out is `each`, and readers need not wait
+    SL_WHO_OWN,  // each goes on with the units that it has made itself of the product at the chain's head
+} sl_who;
 
 typedef enum sl_act { SL_ACT_SILU, SL_ACT_GELU_TANH } sl_act;
 
@@ -84,6 +92,7 @@ typedef struct sl_attr_softcap {
 typedef struct sl_op {
     uint8_t code;    // sl_opcode
     uint8_t barrier; // all earlier ops must be complete before this one starts
+    uint8_t who;     // sl_who
     int16_t layer;   // for prints; -1 outside the layers
     uint16_t in[2];  // value ids or SL_NO_VALUE
     uint16_t out;
@@ -110,7 +119,9 @@ typedef enum sl_value_kind { SL_VALUE_F32, SL_VALUE_ACT16 } sl_value_kind;
 typedef struct sl_value {
     uint8_t kind;       // sl_value_kind
     uint8_t logit_rows; // 1: one row for each row that wants logits; 0: one for each row of the step
+    uint8_t each;       // every worker has its own, n_worker one behind the other
     uint32_t n_col;
+    uint32_t unit;      // columns that one worker makes and goes on with (SL_WHO_OWN); 0: cut as you like
     uint64_t row_bytes; // set by layout
     uint64_t off;       // into the workspace; set by layout
 } sl_value;
@@ -156,6 +167,7 @@ typedef struct sl_plan_shape {
     uint32_t n_slot;      // sequences
     uint32_t n_kv_blk;    // blocks of the pool
     uint8_t type_k, type_v;
+    uint32_t n_worker; // of the backend; 0 = 1
 } sl_plan_shape;
 
 typedef struct sl_plan {

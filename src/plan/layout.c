@@ -43,9 +43,14 @@ bool sl_op_may_alias(const sl_op *op, int i) {
 
 // ---- phases -------------------------------------------------------------------------------------
 
+// Does the worker that reads the value's columns have them from itself?
+static bool stays_with_worker(const sl_op *op, const sl_value *in) {
+    return in->each || (op->who == SL_WHO_OWN && in->unit > 0);
+}
+
 static bool needs_barrier(const layout *l, const sl_op *op, uint32_t phase) {
     for (int k = 0; k < sl_op_infos[op->code].n_in; k++)
-        if (l->life[op->in[k]].def == phase) return true;
+        if (l->life[op->in[k]].def == phase && !stays_with_worker(op, &l->plan->value[op->in[k]])) return true;
     if (op->code == SL_OP_ATTEND) return l->kv_write[op->attr.attend.kv_layer] == phase;
     if (op->code == SL_OP_KV_WRITE)
         return l->kv_write[op->attr.kv.kv_layer] == phase || l->kv_read[op->attr.kv.kv_layer] == phase;
@@ -84,8 +89,8 @@ static uint64_t row_bytes(const sl_value *v) {
 }
 
 static uint64_t value_bytes(const sl_plan *p, const sl_value *v) {
-    // at most 2^20 rows of less than 2^27 bytes
-    return (v->logit_rows ? p->shape.n_logit_max : p->shape.n_row_max) * v->row_bytes;
+    // at most 2^20 rows of less than 2^27 bytes, or one row of 2^16 workers
+    return (v->logit_rows ? p->shape.n_logit_max : p->shape.n_row_max) * v->row_bytes * sl_value_n_copy(p, v);
 }
 
 static void release_before(layout *l, uint32_t phase) {
@@ -96,14 +101,15 @@ static void release_before(layout *l, uint32_t phase) {
 }
 
 // An input whose place the output may take: it dies in this phase and no other op of the phase
-// reads it.
+// reads it. Workers that do not wait for each other share no place.
 static uint16_t find_alias(const layout *l, const sl_op *op, uint32_t phase) {
     const sl_value *value = l->plan->value, *out = &value[op->out];
+    if (op->who != SL_WHO_ALL) return SL_NO_VALUE;
     for (int k = 0; k < sl_op_infos[op->code].n_in; k++) {
         const sl_value *in = &value[op->in[k]];
         const life *in_life = &l->life[op->in[k]];
         if (sl_op_may_alias(op, k) && in->kind == out->kind && in->n_col == out->n_col &&
-            in->logit_rows == out->logit_rows && in_life->last == phase && in_life->n_last == 1)
+            in->logit_rows == out->logit_rows && !in->each && in_life->last == phase && in_life->n_last == 1)
             return op->in[k];
     }
     return SL_NO_VALUE;

@@ -22,6 +22,7 @@ static sl_status check_shape(const sl_plan_shape *s) {
     if (s->n_row_max < 1 || s->n_row_max > 1 << 20) return SL_FAIL(SL_BAD_ARG, "a step of %u rows", s->n_row_max);
     if (s->n_logit_max < 1 || s->n_logit_max > s->n_row_max)
         return SL_FAIL(SL_BAD_ARG, "%u rows of logits in a step of %u rows", s->n_logit_max, s->n_row_max);
+    if (s->n_worker > 1 << 16) return SL_FAIL(SL_BAD_ARG, "%u workers", s->n_worker);
     if (s->n_ctx < 1 || s->n_ctx > INT32_MAX || s->n_slot < 1 || s->n_kv_blk < 1 || s->n_kv_blk > INT32_MAX)
         return SL_FAIL(SL_BAD_ARG, "a context of %u, %u sequences, %u blocks", s->n_ctx, s->n_slot, s->n_kv_blk);
     SL_TRY(check_kv_type(s->type_k, "K"));
@@ -74,6 +75,7 @@ sl_status sl_plan_build(sl_plan **out, const sl_model *model, const sl_plan_shap
     sl_plan *p;
     SL_TRY(sl_alloc(&p, 1, sizeof *p, "plan"));
     p->shape = *shape;
+    p->shape.n_worker = SL_MAX(shape->n_worker, 1u);
     p->n_vocab = model->config.n_vocab;
     p->logits = SL_NO_VALUE;
     sl_build b = {

@@ -26,11 +26,17 @@ void sl_plan_destroy(sl_plan *plan); // NULL is fine
 // The passes, for tests. `build` leaves off, barrier and bytes unset.
 sl_status sl_plan_build(sl_plan **out, const sl_model *model, const sl_plan_shape *shape);
 sl_status sl_plan_rewrite(sl_plan *plan, uint32_t fusions);
+void sl_plan_assign_workers(sl_plan *plan); // a part of rewrite: SL_FUSE_WORKERS
 sl_status sl_plan_layout(sl_plan *plan, sl_plan_supports *supports, void *user);
 sl_status sl_plan_verify(const sl_plan *plan); // SL_INTERNAL with what is wrong and where
 
 // May the output take the place of input i (when that input dies there)?
 bool sl_op_may_alias(const sl_op *op, int i);
+
+// How often a value is there: once, or once for each worker.
+static inline uint32_t sl_value_n_copy(const sl_plan *plan, const sl_value *value) {
+    return value->each ? plan->shape.n_worker : 1;
+}
 
 // Cost of an op for n_row rows at positions up to n_past (per sequence): the source of every roofline figure.
 typedef struct sl_cost {

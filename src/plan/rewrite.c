@@ -164,9 +164,10 @@ out:
 }
 
 sl_status sl_plan_rewrite(sl_plan *plan, uint32_t fusions) {
-    if (fusions & ~(uint32_t)(SL_FUSE_ACT16 | SL_FUSE_MATMUL_ADD))
+    if (fusions & ~(uint32_t)(SL_FUSE_ACT16 | SL_FUSE_MATMUL_ADD | SL_FUSE_WORKERS))
         return SL_FAIL(SL_BAD_ARG, "unknown fusions 0x%x", fusions);
     if (fusions & SL_FUSE_ACT16) SL_TRY(run(plan, SL_FUSE_ACT16));
     if (fusions & SL_FUSE_MATMUL_ADD) SL_TRY(run(plan, SL_FUSE_MATMUL_ADD));
+    if (fusions & SL_FUSE_WORKERS) sl_plan_assign_workers(plan);
     return SL_OK;
 }

@@ -2,7 +2,8 @@
 //
 // Offsets, overlaps and barriers. The program is played through twice: once with the set of values
 // that are still wanted, to see that none is written over; once with the ranges touched since the
-// last barrier, to see that a barrier stands just where one is needed.
+// last barrier, to see that a barrier stands just where one is needed: where a worker touches what
+// another has written.
 #include "plan/verify_part.h"
 
 static uint64_t expected_row_bytes(const sl_value *v) {
@@ -12,7 +13,7 @@ static uint64_t expected_row_bytes(const sl_value *v) {
 }
 
 static uint64_t end_of(const sl_plan *p, const sl_value *v) {
-    return v->off + v->row_bytes * (v->logit_rows ? p->shape.n_logit_max : p->shape.n_row_max);
+    return v->off + v->row_bytes * (v->logit_rows ? p->shape.n_logit_max : p->shape.n_row_max) * sl_value_n_copy(p, v);
 }
 
 static bool overlap(const sl_plan *p, const sl_value *a, const sl_value *b) {
@@ -65,8 +66,8 @@ static sl_status check_kv(const sl_plan *p) {
 static bool may_cover(const sl_plan *p, uint32_t i, uint16_t v, const uint32_t *last_reader) {
     const sl_op *op = &p->op[i];
     const sl_value *in = &p->value[v], *out = &p->value[op->out];
-    if (last_reader[v] != i || in->off != out->off || in->row_bytes != out->row_bytes || in->kind != out->kind ||
-        in->logit_rows != out->logit_rows)
+    if (op->who != SL_WHO_ALL || in->each || last_reader[v] != i || in->off != out->off ||
+        in->row_bytes != out->row_bytes || in->kind != out->kind || in->logit_rows != out->logit_rows)
         return false;
     for (int k = 0; k < sl_op_infos[op->code].n_in; k++)
         if (op->in[k] == v && !sl_op_may_alias(op, k)) return false;
@@ -102,6 +103,11 @@ static int kv_layer_of(const sl_op *op) {
     return op->code == SL_OP_ATTEND ? op->attr.attend.kv_layer : -1;
 }
 
+// What `later` reads of the value has been written by the same worker, before.
+static bool own_work(const sl_op *later, const sl_value *v) {
+    return v->each == 1 || (later->who == SL_WHO_OWN && v->unit > 0);
+}
+
 // Must `later` wait for `earlier`? True if either writes what the other touches.
 static bool conflict(const sl_plan *p, const sl_op *earlier, const sl_op *later) {
     const sl_value *v = p->value;
@@ -110,7 +116,9 @@ static bool conflict(const sl_plan *p, const sl_op *earlier, const sl_op *later)
         return true;
     if (earlier->out != SL_NO_VALUE) {
         for (int k = 0; k < sl_op_infos[later->code].n_in; k++)
-            if (overlap(p, &v[earlier->out], &v[later->in[k]])) return true;
+            if (overlap(p, &v[earlier->out], &v[later->in[k]]) &&
+                !(earlier->out == later->in[k] && own_work(later, &v[later->in[k]])))
+                return true;
         if (later->out != SL_NO_VALUE && overlap(p, &v[earlier->out], &v[later->out])) return true;
     }
     for (int k = 0; later->out != SL_NO_VALUE && k < sl_op_infos[earlier->code].n_in; k++)

@@ -154,10 +154,42 @@ static sl_status check_op(const checker *c) {
     return sl_verify_fail(c->plan, c->i, "no check for this op");
 }
 
+// ---- workers ------------------------------------------------------------------------------------
+
+// The columns of input k that an op can do alone; 0: it needs more than that.
+static uint32_t own_unit(const checker *c, int k) {
+    switch (c->op->code) {
+    case SL_OP_NORM: return k == 0 ? c->op->attr.norm.group : 0;
+    case SL_OP_ROPE: return k == 0 ? c->op->attr.rope.head_dim : 0;
+    case SL_OP_KV_WRITE: {
+        const sl_plan_kv *kv = &c->plan->kv[c->op->attr.kv.kv_layer];
+        return k == 0 ? kv->head_dim : kv->v_dim;
+    }
+    default: return 0;
+    }
+}
+
+static sl_status check_who(const checker *c) {
+    const sl_op *op = c->op;
+    bool product = op->code == SL_OP_MATMUL || op->code == SL_OP_MATMUL_ADD, own = op->who == SL_WHO_OWN;
+    WANT(op->who <= SL_WHO_OWN);
+    if (c->out) WANT(c->out->each == (op->who == SL_WHO_EACH));
+    if (c->out && c->out->unit) WANT(c->out->n_col % c->out->unit == 0 && (own || op->code == SL_OP_MATMUL));
+    if (op->who == SL_WHO_EACH)
+        WANT(!product && op->code != SL_OP_ATTEND && op->code != SL_OP_KV_WRITE && op->out != c->plan->logits);
+    for (int k = 0; own && k < 2; k++) {
+        uint32_t unit = own_unit(c, k);
+        if (k == 0 || op->code == SL_OP_KV_WRITE) WANT(unit > 0 && c->in[k]->unit == unit && !c->in[k]->each);
+        if (k == 0 && c->out) WANT(c->out->unit == unit);
+    }
+    return SL_OK;
+}
+
 sl_status sl_verify_shapes(const sl_plan *plan) {
+    if (plan->shape.n_worker == 0) return SL_FAIL(SL_INTERNAL, "the plan is for no worker");
     for (uint32_t v = 0; v < plan->n_value; v++) {
         const sl_value *value = &plan->value[v];
-        if (value->kind > SL_VALUE_ACT16 || value->logit_rows > 1 || value->n_col == 0)
+        if (value->kind > SL_VALUE_ACT16 || value->logit_rows > 1 || value->each > 1 || value->n_col == 0)
             return SL_FAIL(SL_INTERNAL, "the plan is wrong at value %u: kind %u, %u columns", v, value->kind,
                            value->n_col);
     }
@@ -170,6 +202,7 @@ sl_status sl_verify_shapes(const sl_plan *plan) {
         }
         if (op->out != SL_NO_VALUE) c.out = &plan->value[op->out];
         SL_TRY(check_op(&c));
+        SL_TRY(check_who(&c));
     }
     return SL_OK;
 }

@@ -51,7 +51,7 @@ static uint32_t find_op(sl_opcode code, int nth) {
     X(kv_layer_out_of_range, OPS(KV_WRITE, 0)->attr.kv.kv_layer = 3, "not so")                                         \
     X(kv_layer_written_twice, OPS(KV_WRITE, 1)->attr.kv.kv_layer = 0, "not so")                                        \
     X(kv_layer_read_early, OPS(ATTEND, 0)->attr.attend.kv_layer = 2, "not so")                                         \
-    X(kv_of_queries, swap_queries_and_keys(), "not so")                                                                \
+    X(kv_of_queries, swap_queries_and_values(), "not so")                                                              \
     X(attend_heads, OPS(ATTEND, 0)->attr.attend.n_head = 3, "not so")                                                  \
     X(attend_window, OPS(ATTEND, 0)->attr.attend.window = 5, "not so")                                                 \
     X(attend_scale, OPS(ATTEND, 0)->attr.attend.scale = 0, "not so")                                                   \
@@ -93,9 +93,9 @@ static void pile_up(void) {
     for (uint32_t v = 0; v < victim->n_value; v++) victim->value[v].off = 0;
 }
 
-static void swap_queries_and_keys(void) {
-    uint16_t *k = &OPS(KV_WRITE, 0)->in[0], *q = &OPS(ATTEND, 0)->in[0], swap = *k;
-    *k = *q, *q = swap;
+static void swap_queries_and_values(void) {
+    uint16_t *v = &OPS(KV_WRITE, 0)->in[1], *q = &OPS(ROPE, 1)->in[0], swap = *v;
+    *v = *q, *q = swap;
 }
 
 static void check_caught(const char *name, const char *what) {
@@ -117,9 +117,40 @@ TEST(verify_sees_each_kind_of_corruption) {
 #undef X
 }
 
-TEST(verify_sees_each_flipped_barrier) {
+// In programs whose workers wait less.
+#define WORKER_CORRUPTIONS(X)                                                      \
+    X(unknown_who, OPS(ROPE, 0)->who = 3, "not so")                                \
+    X(alone_but_shared, OPS(NORM_QUANT, 0)->who = SL_WHO_ALL, "not so")            \
+    X(shared_but_alone, victim->value[OPS(MATMUL, 0)->out].each = 1, "not so")     \
+    X(product_by_each, OPS(MATMUL, 0)->who = SL_WHO_EACH, "not so")                \
+    X(attention_by_each, OPS(ATTEND, 0)->who = SL_WHO_EACH, "not so")              \
+    X(logits_by_each, OPS(MATMUL, 3 * 5)->who = SL_WHO_EACH, "not so")             \
+    X(gate_by_heads, OPS(GLU_QUANT, 0)->who = SL_WHO_OWN, "not so")                \
+    X(head_of_all, OPS(ROPE, 0)->who = SL_WHO_ALL, "not so")                       \
+    X(cache_of_all, OPS(KV_WRITE, 0)->who = SL_WHO_ALL, "barrier is missing")      \
+    X(torn_heads, victim->value[OPS(MATMUL, 1)->out].unit = 0, "not so")           \
+    X(other_heads, victim->value[OPS(MATMUL, 1)->out].unit = 16, "not so")         \
+    X(heads_of_a_norm, victim->value[OPS(NORM_QUANT, 0)->out].unit = 32, "not so") \
+    X(no_workers, victim->shape.n_worker = 0, "no worker")                         \
+    X(more_workers, victim->shape.n_worker += 1, "")                               \
+    X(twice_each, victim->value[OPS(NORM_QUANT, 0)->out].each = 2, "value")        \
+    X(lost_barrier, OPS(ROPE, 1)->barrier = 0, "barrier is missing")               \
+    X(barrier_in_chain, OPS(KV_WRITE, 0)->barrier = 1, "barrier is of no use")
+
+TEST(verify_sees_what_workers_may_not) {
+    model_recipe r = quantised("llama", SL_TYPE_Q8_0);
+#define X(name, change, what)                 \
+    victim = plan_for(&r, 7, 1);              \
+    CHECK_INT(sl_plan_verify(victim), SL_OK); \
+    change;                                   \
+    check_caught(#name, what);
+    WORKER_CORRUPTIONS(X)
+#undef X
+}
+
+static void check_flipped_barriers(uint32_t fusions, uint32_t n_row) {
     model_recipe r = quantised("gemma3", SL_TYPE_Q8_0);
-    sl_plan *p = plan_of(&r, SL_FUSE_ACT16 | SL_FUSE_MATMUL_ADD);
+    sl_plan *p = plan_for(&r, fusions, n_row);
     for (uint32_t i = 0; i < p->n_op; i++) {
         p->op[i].barrier ^= 1;
         CHECK_INT(sl_plan_verify(p), SL_INTERNAL);
@@ -127,6 +158,11 @@ TEST(verify_sees_each_flipped_barrier) {
     }
     CHECK_INT(sl_plan_verify(p), SL_OK);
     sl_plan_destroy(p);
+}
+
+TEST(verify_sees_each_flipped_barrier) {
+    check_flipped_barriers(SL_FUSE_ACT16 | SL_FUSE_MATMUL_ADD, 8);
+    check_flipped_barriers(SL_FUSE_ACT16 | SL_FUSE_MATMUL_ADD | SL_FUSE_WORKERS, 1);
 }
 
 // Whatever verify lets pass must still run: random offsets, ids and barriers, many times.
@@ -137,7 +173,7 @@ TEST(what_verify_lets_pass_runs) {
     for (int i = 0; i < 4000; i++) {
         if (i % 100 == 0) {
             if (i) sl_plan_destroy(victim);
-            victim = plan_of(&r, (uint32_t)i / 100 % 4);
+            victim = plan_for(&r, (uint32_t)i / 100 % 8, i / 100 % 3 ? 8 : 1);
         }
         sl_value *v = &victim->value[test_below(victim->n_value)], old_value = *v;
         sl_op *op = &victim->op[test_below(victim->n_op)], old_op = *op;

@@ -11,6 +11,8 @@
 #include "backend/cpu/pool.h"
 #include "backend/cpu/repack.h"
 
+enum { SL_CPU_NARROW_ROWS = 8 }; // rows of a step up to which it is decoding: bound by memory, not by arithmetic
+
 struct sl_device {
     sl_pool *pool; // owned; as many threads as the larger count
     int n_thread, n_thread_prefill;
@@ -19,31 +21,44 @@ struct sl_device {
     sl_cpu_kernels kernels;
 };
 
-// How a task is split over threads.
+// How a task is split over threads, where it is not for each (SL_WHO_EACH) or for the maker (SL_WHO_OWN).
 typedef enum sl_task_kind {
-    SL_TASK_ROWS,   // a range of rows each; a single row is done by thread 0
-    SL_TASK_PANELS, // a range of panels of outputs each, for all rows
+    SL_TASK_ROWS,   // a range of rows each
+    SL_TASK_COLS,   // a range of columns each, for all rows
+    SL_TASK_PANELS, // a range of panels of outputs each, for all rows: sl_task.range
     SL_TASK_TILES,  // tiles of attention, dealt out in turn
 } sl_task_kind;
 
 typedef struct sl_task sl_task;
 
-// Does units [begin, end): rows or outputs. scratch is this thread's. For SL_TASK_TILES the range
-// is (i_thread, n_thread).
-typedef void sl_task_fn(const sl_program *program, const sl_task *task, int32_t begin, int32_t end, void *scratch);
+typedef struct sl_range {
+    uint32_t begin, end;
+} sl_range;
+
+// What a thread has to do of a task.
+typedef struct sl_share {
+    int i_thread, n_thread;
+    int32_t row_begin, row_end;
+    sl_range col[2]; // of out; KV_WRITE: of K and of V
+    void *scratch;   // this thread's
+} sl_share;
+
+typedef void sl_task_fn(const sl_program *program, const sl_task *task, const sl_share *share);
 
 struct sl_task {
     sl_task_fn *run;
-    uint8_t kind, barrier;
-    uint8_t logit_rows;     // rows are those that want logits
-    uint8_t weight_type;    // of EMBED
-    uint64_t scratch_bytes; // of one thread
+    uint8_t kind, barrier, who;
+    uint8_t logit_rows;  // rows are those that want logits
+    uint8_t weight_type; // of EMBED
     const uint8_t *in[2];
-    uint64_t in_stride[2]; // bytes
+    uint64_t in_stride[2], in_copy[2]; // bytes from row to row, and from thread to thread (0: one for all)
     uint8_t *out;
-    uint64_t out_stride; // bytes
-    uint32_t n_col;      // of out; of in for QUANT
-    const void *weight;  // matrix, or norm weight
+    uint64_t out_stride, out_copy; // bytes
+    uint32_t n_col, n_col_v;       // of out; KV_WRITE: of K and of V
+    uint32_t unit;                 // of PANELS: outputs that must not be torn apart
+    sl_range *range;        // of PANELS: (n_thread) outputs of each thread; of OWN: those of the product of in[0]
+    const sl_range *range1; // of KV_WRITE: those of the product of V
+    const void *weight;     // matrix, or norm weight
     uint64_t weight_row_bytes;
     const double *inv_freq; // ROPE_TABLE: (n_rot/2)
     float mscale;
@@ -68,17 +83,21 @@ struct sl_program {
     sl_device *device;      // borrowed
     const sl_plan *plan;    // borrowed
     sl_cpu_kernels kernels; // a copy
+    sl_range *range;        // (products, largest n_thread) owned
     sl_task *task;          // (n_task) owned
     uint32_t n_task;
     int n_thread;
-    uint8_t *scratch;    // borrowed
-    const sl_step *step; // the step that runs now
+    uint8_t *scratch;       // borrowed
+    uint64_t scratch_bytes; // of one thread: the most that any task wants, for tasks of a phase overlap in time
+    const sl_step *step;    // the step that runs now
 };
 
 // cpu_compile.c
 sl_status sl_cpu_supports(void *device, const sl_plan *plan, const sl_op *op, sl_op_need *need);
 sl_status sl_cpu_compile(sl_device *device, sl_program **out, const sl_plan *plan, const sl_program_memory *memory);
 void sl_cpu_program_destroy(sl_program *program);
+// cpu_share.c: the ranges of all products for n_thread threads.
+void sl_cpu_share_products(sl_program *program, int n_thread);
 
 // cpu_run.c
 sl_status sl_cpu_run(sl_program *program, const sl_step *step);

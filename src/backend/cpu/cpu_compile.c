@@ -23,7 +23,7 @@ static const op_kind op_kinds[SL_OP_COUNT] = {
     [SL_OP_GLU] = {sl_task_glu, SL_TASK_ROWS},
     [SL_OP_ADD] = {sl_task_add, SL_TASK_ROWS},
     [SL_OP_GATHER] = {sl_task_gather, SL_TASK_ROWS},
-    [SL_OP_SOFTCAP] = {sl_task_softcap, SL_TASK_ROWS},
+    [SL_OP_SOFTCAP] = {sl_task_softcap, SL_TASK_COLS},
     [SL_OP_QUANT] = {sl_task_quant, SL_TASK_ROWS},
     [SL_OP_NORM_QUANT] = {sl_task_norm_quant, SL_TASK_ROWS},
     [SL_OP_GLU_QUANT] = {sl_task_glu_quant, SL_TASK_ROWS},
@@ -96,7 +96,7 @@ static uint64_t thread_scratch_bytes(const sl_cpu_kernels *k, const sl_plan *pla
 }
 
 static int count_threads(const sl_device *device, const sl_plan *plan) {
-    return plan->shape.n_row_max > 8 ? device->n_thread_prefill : device->n_thread;
+    return plan->shape.n_row_max > SL_CPU_NARROW_ROWS ? device->n_thread_prefill : device->n_thread;
 }
 
 sl_status sl_cpu_supports(void *device, const sl_plan *plan, const sl_op *op, sl_op_need *need) {
@@ -153,6 +153,7 @@ static void bind_kv(sl_task *t, const sl_program *p, const sl_op *op, uint8_t *p
     t->kv = kv;
     t->k = pool + kv->k_off;
     t->v = pool + kv->v_off;
+    if (op->code == SL_OP_KV_WRITE) t->n_col = kv->n_head_kv * kv->head_dim, t->n_col_v = kv->n_head_kv * kv->v_dim;
     t->kv_write_fn = p->kernels.kv_write[kv->type_k];
     if (op->code != SL_OP_ATTEND) return;
     const sl_attr_attend *a = &op->attr.attend;
@@ -176,22 +177,56 @@ static void bind_kv(sl_task *t, const sl_program *p, const sl_op *op, uint8_t *p
     };
 }
 
+// From one worker's copy of a value to the next.
+static uint64_t copy_bytes(const sl_plan *plan, const sl_value *v) {
+    if (!v->each) return 0;
+    return (v->logit_rows ? plan->shape.n_logit_max : plan->shape.n_row_max) * v->row_bytes;
+}
+
+static sl_task *find_product(const sl_program *p, uint16_t value) {
+    for (uint32_t i = 0; i < p->n_task; i++)
+        if (p->plan->op[i].out == value) return &p->task[i];
+    return NULL;
+}
+
+// A product gets room for the ranges of its threads. What follows it on the same thread takes its ranges from there,
+// or from what it follows itself.
+static void bind_ranges(sl_task *t, sl_program *p, const sl_op *op, sl_range **room) {
+    if (t->kind == SL_TASK_PANELS) {
+        t->unit = p->plan->value[op->out].unit;
+        t->range = *room;
+        *room += p->n_thread;
+    } else if (op->who == SL_WHO_OWN) {
+        t->range = find_product(p, op->in[0])->range;
+        if (op->code == SL_OP_KV_WRITE) t->range1 = find_product(p, op->in[1])->range;
+    }
+}
+
+static uint32_t count_products(const sl_plan *plan) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->n_op; i++) n += op_kinds[plan->op[i].code].kind == SL_TASK_PANELS;
+    return n;
+}
+
 static void bind_task(sl_task *t, const sl_program *p, const sl_op *op, const sl_program_memory *memory) {
     const sl_plan *plan = p->plan;
     uint8_t *workspace = memory->workspace->host;
     t->run = op_kinds[op->code].run;
     t->kind = op_kinds[op->code].kind;
     t->barrier = op->barrier;
-    t->scratch_bytes = thread_scratch_bytes(&p->kernels, plan, op);
+    t->who = op->who;
     for (int i = 0; i < 2; i++) {
         if (op->in[i] == SL_NO_VALUE) continue;
-        t->in[i] = workspace + plan->value[op->in[i]].off;
-        t->in_stride[i] = plan->value[op->in[i]].row_bytes;
+        const sl_value *in = &plan->value[op->in[i]];
+        t->in[i] = workspace + in->off;
+        t->in_stride[i] = in->row_bytes;
+        t->in_copy[i] = copy_bytes(plan, in);
     }
     if (op->out != SL_NO_VALUE) {
         const sl_value *out = &plan->value[op->out];
         t->out = workspace + out->off;
         t->out_stride = out->row_bytes;
+        t->out_copy = copy_bytes(plan, out);
         t->n_col = out->n_col;
         t->logit_rows = out->logit_rows;
     }
@@ -209,6 +244,7 @@ static void bind_task(sl_task *t, const sl_program *p, const sl_op *op, const sl
 void sl_cpu_program_destroy(sl_program *program) {
     if (!program) return;
     sl_free(program->task);
+    sl_free(program->range);
     sl_free(program);
 }
 
@@ -232,9 +268,17 @@ sl_status sl_cpu_compile(sl_device *device, sl_program **out, const sl_plan *pla
     program->kernels = device->kernels;
     program->n_thread = count_threads(device, plan);
     program->scratch = (uint8_t *)memory->workspace->host + plan->scratch_off;
+    program->scratch_bytes = plan->scratch_bytes / (uint64_t)program->n_thread;
     SL_TRY_OUT(sl_alloc(&program->task, plan->n_op, sizeof *program->task, "the program's tasks"));
-    for (; program->n_task < plan->n_op; program->n_task++)
-        bind_task(&program->task[program->n_task], program, &plan->op[program->n_task], memory);
+    SL_TRY_OUT(sl_alloc(&program->range, (size_t)count_products(plan) * (size_t)program->n_thread,
+                        sizeof *program->range, "the threads' shares"));
+    sl_range *room = program->range;
+    for (; program->n_task < plan->n_op; program->n_task++) {
+        sl_task *task = &program->task[program->n_task];
+        bind_task(task, program, &plan->op[program->n_task], memory);
+        bind_ranges(task, program, &plan->op[program->n_task], &room);
+    }
+    sl_cpu_share_products(program, program->n_thread);
     *out = program;
     return SL_OK;
 out:

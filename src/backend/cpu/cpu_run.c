@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: MIT
 //
-// A step: every thread walks the same tasks and does its share of each. Decides nothing, allocates
-// nothing; what it looks at (rows, shares, barriers) is the same on all threads.
+// A step: every thread walks the same tasks and does its share of each; barriers are where the plan has them. Decides
+// nothing, allocates nothing.
 #include "backend/cpu/cpu.h"
 #include "backend/host.h"
 
-static void run_share(const sl_program *p, const sl_task *t, int32_t n_row, int i_thread, int n_thread) {
-    int64_t begin = i_thread, end = n_thread;
-    void *scratch = p->scratch + (uint64_t)i_thread * t->scratch_bytes;
-    if (t->kind == SL_TASK_ROWS) {
-        sl_pool_share(&begin, &end, n_row, i_thread, n_thread);
-    } else if (t->kind == SL_TASK_PANELS) {
-        int64_t n_out = t->mm.n_out, n_panel = (n_out + SL_CPU_PANEL_ROWS - 1) / SL_CPU_PANEL_ROWS;
-        sl_pool_share(&begin, &end, n_panel, i_thread, n_thread);
-        begin *= SL_CPU_PANEL_ROWS;
-        end = SL_MIN(end * SL_CPU_PANEL_ROWS, n_out);
-    }
-    if (begin < end) t->run(p, t, (int32_t)begin, (int32_t)end, scratch);
+static sl_range share_of(uint32_t n, uint32_t unit, const sl_share *s) {
+    int64_t begin, end;
+    sl_pool_share(&begin, &end, (n + unit - 1) / unit, s->i_thread, s->n_thread);
+    return (sl_range){SL_MIN((uint32_t)begin * unit, n), SL_MIN((uint32_t)end * unit, n)};
 }
 
-// A barrier between two tasks is needed only if a thread other than 0 had or has a part in them:
-// single rows (norms, gates, rotations of a decode step) follow each other on thread 0 without one.
-// `owed` remembers a barrier left out, for a later task of all threads may rest on it without
-// naming it again.
+static void choose_share(sl_share *s, const sl_task *t) {
+    if (t->who == SL_WHO_OWN) {
+        s->col[0] = t->range[s->i_thread];
+        if (t->range1) s->col[1] = t->range1[s->i_thread];
+    } else if (t->who == SL_WHO_ALL && t->kind == SL_TASK_PANELS) {
+        s->col[0] = t->range[s->i_thread];
+    } else if (t->who == SL_WHO_ALL && t->kind == SL_TASK_COLS) {
+        s->col[0] = share_of(t->n_col, SL_CPU_PANEL_ROWS, s);
+    } else if (t->who == SL_WHO_ALL && t->kind == SL_TASK_ROWS) {
+        sl_range rows = share_of((uint32_t)s->row_end, 1, s);
+        s->row_begin = (int32_t)rows.begin, s->row_end = (int32_t)rows.end;
+    }
+}
+
 static void run_tasks(void *arg, int i_thread, int n_thread) {
     const sl_program *p = arg;
-    bool shared = false, owed = false;
     for (const sl_task *t = p->task, *end = t + p->n_task; t < end; t++) {
-        int32_t n_row = t->logit_rows ? p->step->n_logit : p->step->n_row;
-        bool alone = n_row == 0 || (n_row == 1 && t->kind == SL_TASK_ROWS);
-        owed |= t->barrier;
-        if (owed && (shared || !alone)) {
-            sl_pool_barrier(p->device->pool);
-            owed = shared = false;
-        }
-        shared |= !alone;
-        if (n_row > 0 && (!alone || i_thread == 0)) run_share(p, t, n_row, i_thread, alone ? 1 : n_thread);
+        if (t->barrier) sl_pool_barrier(p->device->pool);
+        sl_share s = {.i_thread = i_thread,
+                      .n_thread = n_thread,
+                      .row_end = t->logit_rows ? p->step->n_logit : p->step->n_row,
+                      .col = {{0, t->n_col}, {0, t->n_col_v}},
+                      .scratch = p->scratch + (uint64_t)i_thread * p->scratch_bytes};
+        choose_share(&s, t);
+        bool some = s.col[0].begin < s.col[0].end || s.col[1].begin < s.col[1].end;
+        if (some && s.row_begin < s.row_end) t->run(p, t, &s);
     }
 }
 

@@ -9,31 +9,30 @@
 #include "backend/cpu/cpu.h"
 #include "quant/quant.h"
 
-static const float *in_row(const sl_task *t, int i, int32_t row) {
-    return (const float *)(const void *)(t->in[i] + (uint64_t)row * t->in_stride[i]);
+static const float *in_row(const sl_task *t, int i, int32_t row, const sl_share *s) {
+    return (const float *)(const void *)(t->in[i] + (uint64_t)s->i_thread * t->in_copy[i] +
+                                         (uint64_t)row * t->in_stride[i]);
 }
 
-static float *out_row(const sl_task *t, int32_t row) {
-    return (float *)(void *)(t->out + (uint64_t)row * t->out_stride);
+static float *out_row(const sl_task *t, int32_t row, const sl_share *s) {
+    return (float *)(void *)(t->out + (uint64_t)s->i_thread * t->out_copy + (uint64_t)row * t->out_stride);
 }
 
 // ---- rows ---------------------------------------------------------------------------------------
 
-void sl_task_embed(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
-    (void)scratch;
-    for (int32_t row = begin; row < end; row++) {
+void sl_task_embed(const sl_program *p, const sl_task *t, const sl_share *s) {
+    for (int32_t row = s->row_begin; row < s->row_end; row++) {
         const uint8_t *weight = (const uint8_t *)t->weight + (uint64_t)p->step->token[row] * t->weight_row_bytes;
-        float *out = out_row(t, row), scale = t->attr.embed.scale;
+        float *out = out_row(t, row, s), scale = t->attr.embed.scale;
         sl_quant_decode((sl_type)t->weight_type, out, weight, t->n_col);
         for (uint32_t i = 0; i < t->n_col; i++) out[i] *= scale;
     }
 }
 
 // In double: at position 100 000 a float angle would be off by 0.004.
-void sl_task_rope_table(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
-    (void)scratch;
-    for (int32_t row = begin; row < end; row++) {
-        float *out = out_row(t, row);
+void sl_task_rope_table(const sl_program *p, const sl_task *t, const sl_share *s) {
+    for (int32_t row = s->row_begin; row < s->row_end; row++) {
+        float *out = out_row(t, row, s);
         for (uint32_t i = 0; i < t->n_col / 2; i++) {
             double angle = (double)p->step->pos[row] * t->inv_freq[i];
             out[2 * i] = (float)(cos(angle) * (double)t->mscale);
@@ -42,83 +41,94 @@ void sl_task_rope_table(const sl_program *p, const sl_task *t, int32_t begin, in
     }
 }
 
-void sl_task_norm(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
-    (void)scratch;
+// Columns in whole groups.
+void sl_task_norm(const sl_program *p, const sl_task *t, const sl_share *s) {
     const sl_attr_norm *a = &t->attr.norm;
-    for (int32_t row = begin; row < end; row++)
-        p->kernels.norm(out_row(t, row), in_row(t, 0, row), t->weight, t->n_col, a->group, a->eps);
+    uint32_t at = s->col[0].begin, n = s->col[0].end - at;
+    for (int32_t row = s->row_begin; row < s->row_end; row++)
+        p->kernels.norm(out_row(t, row, s) + at, in_row(t, 0, row, s) + at, t->weight, n, a->group, a->eps);
 }
 
-void sl_task_rope(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
-    (void)scratch;
-    for (int32_t row = begin; row < end; row++)
-        p->kernels.rope(out_row(t, row), in_row(t, 0, row), in_row(t, 1, row), &t->attr.rope);
+// Columns in whole heads.
+void sl_task_rope(const sl_program *p, const sl_task *t, const sl_share *s) {
+    sl_attr_rope attr = t->attr.rope;
+    uint32_t at = s->col[0].begin;
+    attr.n_head = (s->col[0].end - at) / attr.head_dim;
+    for (int32_t row = s->row_begin; row < s->row_end; row++)
+        p->kernels.rope(out_row(t, row, s) + at, in_row(t, 0, row, s) + at, in_row(t, 1, row, s), &attr);
 }
 
-void sl_task_kv_write(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
-    (void)scratch;
+// The heads of K or V that lie in columns col, into their block.
+static void write_heads(const sl_task *t, uint8_t *blk, uint64_t blk_bytes, const float *in, sl_range col, uint32_t dim,
+                        uint32_t at, int is_v) {
+    uint32_t head = col.begin / dim, n_head = (col.end - col.begin) / dim;
+    if (n_head) t->kv_write_fn(blk + head * (blk_bytes / t->kv->n_head_kv), in + col.begin, n_head, dim, at, is_v);
+}
+
+void sl_task_kv_write(const sl_program *p, const sl_task *t, const sl_share *s) {
     const sl_step *step = p->step;
     const sl_plan_kv *kv = t->kv;
-    for (int32_t row = begin; row < end; row++) {
-        int32_t pos = step->pos[row];
+    for (int32_t row = s->row_begin; row < s->row_end; row++) {
         const int32_t *table = step->blk_table + (int64_t)step->slot[row] * step->blk_stride;
-        uint64_t blk = (uint64_t)table[pos / SL_KV_BLK_LEN];
-        uint32_t at = (uint32_t)(pos % SL_KV_BLK_LEN);
-        t->kv_write_fn(t->k + blk * kv->k_blk_bytes, in_row(t, 0, row), kv->n_head_kv, kv->head_dim, at, 0);
-        t->kv_write_fn(t->v + blk * kv->v_blk_bytes, in_row(t, 1, row), kv->n_head_kv, kv->v_dim, at, 1);
+        uint64_t blk = (uint64_t)table[step->pos[row] / SL_KV_BLK_LEN];
+        uint32_t at = (uint32_t)(step->pos[row] % SL_KV_BLK_LEN);
+        write_heads(t, t->k + blk * kv->k_blk_bytes, kv->k_blk_bytes, in_row(t, 0, row, s), s->col[0], kv->head_dim, at,
+                    0);
+        write_heads(t, t->v + blk * kv->v_blk_bytes, kv->v_blk_bytes, in_row(t, 1, row, s), s->col[1], kv->v_dim, at,
+                    1);
     }
 }
 
-void sl_task_glu(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
-    (void)scratch;
-    for (int32_t row = begin; row < end; row++)
-        p->kernels.glu(out_row(t, row), in_row(t, 0, row), in_row(t, 1, row), t->n_col, t->attr.glu.act);
+void sl_task_glu(const sl_program *p, const sl_task *t, const sl_share *s) {
+    for (int32_t row = s->row_begin; row < s->row_end; row++)
+        p->kernels.glu(out_row(t, row, s), in_row(t, 0, row, s), in_row(t, 1, row, s), t->n_col, t->attr.glu.act);
 }
 
-void sl_task_add(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
-    (void)scratch;
-    for (int32_t row = begin; row < end; row++)
-        p->kernels.add(out_row(t, row), in_row(t, 0, row), in_row(t, 1, row), t->n_col);
+void sl_task_add(const sl_program *p, const sl_task *t, const sl_share *s) {
+    for (int32_t row = s->row_begin; row < s->row_end; row++)
+        p->kernels.add(out_row(t, row, s), in_row(t, 0, row, s), in_row(t, 1, row, s), t->n_col);
 }
 
-void sl_task_gather(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
-    (void)scratch;
-    for (int32_t i = begin; i < end; i++)
-        memcpy(out_row(t, i), in_row(t, 0, p->step->logit_row[i]), t->n_col * sizeof(float));
+void sl_task_gather(const sl_program *p, const sl_task *t, const sl_share *s) {
+    for (int32_t i = s->row_begin; i < s->row_end; i++)
+        memcpy(out_row(t, i, s), in_row(t, 0, p->step->logit_row[i], s), t->n_col * sizeof(float));
 }
 
-void sl_task_softcap(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
-    (void)scratch;
-    for (int32_t row = begin; row < end; row++)
-        p->kernels.softcap(out_row(t, row), in_row(t, 0, row), t->n_col, t->attr.softcap.cap);
+void sl_task_softcap(const sl_program *p, const sl_task *t, const sl_share *s) {
+    uint32_t at = s->col[0].begin, n = s->col[0].end - at;
+    for (int32_t row = s->row_begin; row < s->row_end; row++)
+        p->kernels.softcap(out_row(t, row, s) + at, in_row(t, 0, row, s) + at, n, t->attr.softcap.cap);
 }
 
-void sl_task_quant(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
-    (void)scratch;
-    for (int32_t row = begin; row < end; row++) p->kernels.quant(out_row(t, row), in_row(t, 0, row), t->n_col);
+void sl_task_quant(const sl_program *p, const sl_task *t, const sl_share *s) {
+    for (int32_t row = s->row_begin; row < s->row_end; row++)
+        p->kernels.quant(out_row(t, row, s), in_row(t, 0, row, s), t->n_col);
 }
 
-void sl_task_norm_quant(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
+void sl_task_norm_quant(const sl_program *p, const sl_task *t, const sl_share *s) {
     const sl_attr_norm *a = &t->attr.norm;
-    for (int32_t row = begin; row < end; row++) {
-        p->kernels.norm(scratch, in_row(t, 0, row), t->weight, t->n_col, a->group, a->eps);
-        p->kernels.quant(out_row(t, row), scratch, t->n_col);
+    for (int32_t row = s->row_begin; row < s->row_end; row++) {
+        p->kernels.norm(s->scratch, in_row(t, 0, row, s), t->weight, t->n_col, a->group, a->eps);
+        p->kernels.quant(out_row(t, row, s), s->scratch, t->n_col);
     }
 }
 
-void sl_task_glu_quant(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
-    for (int32_t row = begin; row < end; row++) {
-        p->kernels.glu(scratch, in_row(t, 0, row), in_row(t, 1, row), t->n_col, t->attr.glu.act);
-        p->kernels.quant(out_row(t, row), scratch, t->n_col);
+void sl_task_glu_quant(const sl_program *p, const sl_task *t, const sl_share *s) {
+    for (int32_t row = s->row_begin; row < s->row_end; row++) {
+        p->kernels.glu(s->scratch, in_row(t, 0, row, s), in_row(t, 1, row, s), t->n_col, t->attr.glu.act);
+        p->kernels.quant(out_row(t, row, s), s->scratch, t->n_col);
     }
 }
 
 // ---- outputs ------------------------------------------------------------------------------------
 
-void sl_task_matmul(const sl_program *p, const sl_task *t, int32_t begin, int32_t end, void *scratch) {
+void sl_task_matmul(const sl_program *p, const sl_task *t, const sl_share *s) {
     sl_cpu_matmul mm = t->mm;
-    mm.n_row = (uint32_t)(t->logit_rows ? p->step->n_logit : p->step->n_row);
-    t->matmul(&mm, (uint32_t)begin, (uint32_t)end, scratch);
+    mm.n_row = (uint32_t)s->row_end;
+    mm.act = (const uint8_t *)(const void *)in_row(t, 0, 0, s);
+    if (mm.add) mm.add = in_row(t, 1, 0, s);
+    t->matmul(&mm, s->col[0].begin, s->col[0].end, s->scratch);
+    (void)p;
 }
 
 // ---- tiles --------------------------------------------------------------------------------------
@@ -142,22 +152,23 @@ static uint32_t n_part(uint32_t n_unit, uint32_t n_group, uint32_t n_thread) {
 
 // Tiles x KV heads x parts, dealt out in turn: the later rows of a prompt, which see more, come to
 // all threads alike.
-void sl_task_attend(const sl_program *p, const sl_task *t, int32_t i_thread, int32_t n_thread, void *scratch) {
+void sl_task_attend(const sl_program *p, const sl_task *t, const sl_share *s) {
     const sl_step *step = p->step;
     sl_cpu_attend a = t->attend;
     a.pos = step->pos, a.slot = step->slot, a.blk_table = step->blk_table, a.blk_stride = step->blk_stride;
     uint32_t n_group = a.n_head / a.n_head_kv, n_tile = 0;
     int32_t n_max = (int32_t)SL_MAX(SL_CPU_TILE_QUERIES / n_group, 1u);
     for (int32_t row = 0; row < step->n_row; row = tile_end(step, row, n_max)) n_tile++;
-    uint32_t parts = n_part(n_tile * a.n_head_kv, n_group, (uint32_t)n_thread);
+    uint32_t parts = n_part(n_tile * a.n_head_kv, n_group, (uint32_t)s->n_thread);
     int32_t turn = 0;
     for (int32_t row = 0, end; row < step->n_row; row = end) {
         end = tile_end(step, row, n_max);
-        for (uint32_t i = 0; i < a.n_head_kv * parts; i++, turn = turn + 1 < n_thread ? turn + 1 : 0) {
-            if (turn != i_thread) continue;
+        a.q = in_row(t, 0, 0, s);
+        for (uint32_t i = 0; i < a.n_head_kv * parts; i++, turn = turn + 1 < s->n_thread ? turn + 1 : 0) {
+            if (turn != s->i_thread) continue;
             uint32_t head = i / parts * n_group, part = i % parts;
             t->attend_fn(&a, (uint32_t)row, (uint32_t)end, head + n_group * part / parts,
-                         head + n_group * (part + 1) / parts, scratch);
+                         head + n_group * (part + 1) / parts, s->scratch);
         }
     }
 }
