@@ -277,6 +277,8 @@ static void check_matmul_types(bool with_add) {
         check_matmul(blk_types[i], 37, 512, i % 2, with_add);
         if (sl_type_find((uint32_t)blk_types[i])->blk_len == 32)
             check_matmul(blk_types[i], 16, 32 * 11, false, with_add);
+        if (target)
+            check_matmul(blk_types[i], 300, 256 * 18, true, with_add); // columns and outputs dealt out more than once
     }
 }
 

@@ -11,8 +11,10 @@
 #include "backend/cuda/kernels/kernels.h"
 
 struct sl_device {
-    cudaStream_t stream;      // owned
-    sl_cuda_weights *weights; // owned; NULL before the first program
+    cudaStream_t stream;         // owned
+    sl_cuda_weights *weights;    // owned; NULL before the first program
+    uint32_t n_sm, shared_bytes; // see sl_cuda_task
+    bool early;
     char name[96];
 };
 

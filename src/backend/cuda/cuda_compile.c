@@ -3,6 +3,7 @@
 // Plan -> graph. Everything that can be decided before a step is decided here: what an op needs and whether we have it
 // (supports), all addresses and kernels (compile).
 #include "backend/cuda/cuda.h"
+#include "backend/cuda/kernels/tile.h"
 #include "backend/host.h"
 #include "base/alloc.h"
 #include "quant/quant.h"
@@ -120,6 +121,7 @@ static void bind_weights(sl_cuda_task *t, const sl_program *p, const sl_op *op, 
     const sl_plan_weight *w = &p->plan->weight[op->weight[0]];
     t->weight = sl_cuda_weights_find(p->device->weights, weight[op->weight[0]]);
     t->weight_type = w->type;
+    t->tile_bytes = sl_cuda_weight_tiled(w) ? sl_tile_bytes(w->type) : 0;
     t->weight_n_col = w->n_col;
     t->weight_row_bytes = sl_type_row_bytes(sl_type_find(w->type), w->n_col);
     if (op->weight[1] != SL_NO_WEIGHT)
@@ -149,7 +151,10 @@ static void bind_task(sl_cuda_task *t, const sl_program *p, const sl_op *op, con
                                  .logit_row = step + 4 + 3 * s.n_row_max,
                                  .blk_table = step + sl_cuda_step_table(s),
                                  .blk_stride = (int32_t)s.blk_stride},
-                        .n_row_max = s.n_row_max};
+                        .n_row_max = s.n_row_max,
+                        .n_sm = p->device->n_sm,
+                        .shared_bytes = p->device->shared_bytes,
+                        .early = p->device->early};
     for (int i = 0; i < sl_op_infos[op->code].n_in; i++) {
         t->in[i] = workspace + plan->value[op->in[i]].off;
         t->in_stride[i] = plan->value[op->in[i]].row_bytes;
@@ -173,7 +178,9 @@ static cudaError_t launch_all(const sl_program *p, const sl_program_memory *memo
     for (uint32_t i = 0; i < p->plan->n_op && error == cudaSuccess; i++) {
         sl_cuda_task task;
         bind_task(&task, p, &p->plan->op[i], memory);
-        error = launchers[p->plan->op[i].code](&task, stream);
+        sl_cuda_launch *launch = launchers[p->plan->op[i].code];
+        if (launch == sl_cuda_matmul && task.tile_bytes) launch = sl_cuda_matmul_tiles;
+        error = launch(&task, stream);
     }
     return error;
 }

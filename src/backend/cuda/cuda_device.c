@@ -27,6 +27,7 @@ sl_status sl_cuda_alloc(void *out, size_t n_bytes, const char *what) {
     *p = NULL;
     SL_CUDA_TRY(cudaMalloc(p, SL_MAX(n_bytes, 1)), what);
     SL_CUDA_TRY(cudaMemset(*p, 0, n_bytes), what);
+    SL_CUDA_TRY(cudaStreamSynchronize(NULL), what); // other streams do not wait for it
     return SL_OK;
 }
 
@@ -68,6 +69,9 @@ static sl_status open_into(sl_device *device) {
     SL_CUDA_TRY(cudaSetDevice(0), "opening it");
     SL_CUDA_TRY(cudaGetDeviceProperties(&props, 0), "asking for its properties");
     snprintf(device->name, sizeof device->name, "%.64s, CUDA %d.%d", props.name, props.major, props.minor);
+    device->n_sm = (uint32_t)props.multiProcessorCount;
+    device->shared_bytes = (uint32_t)props.sharedMemPerBlockOptin;
+    device->early = props.major >= 9;
     SL_CUDA_TRY(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking), "making a stream");
     return SL_OK;
 }
@@ -91,13 +95,15 @@ static void device_info(const sl_device *device, sl_device_info *out) {
     memcpy(out->name, device->name, sizeof out->name);
 }
 
-// ---- buffers: handle is the address on the device; a view of host memory has none -----------------
+// ---- buffers: handle is the address on the device, or that of pinned host memory ------------------
 
+// A view is pinned so that copies need no detour; where that is not possible they take one.
 static sl_status buf_create(sl_device *device, sl_device_buf *out, void *host, size_t n_bytes, const char *what) {
     (void)device;
     *out = (sl_device_buf){0};
-    if (host) SL_CUDA_TRY(cudaHostRegister(host, n_bytes, cudaHostRegisterDefault), what);
-    else SL_TRY(sl_cuda_alloc(&out->handle, n_bytes, what));
+    if (!host) SL_TRY(sl_cuda_alloc(&out->handle, n_bytes, what));
+    else if (cudaHostRegister(host, n_bytes, cudaHostRegisterDefault) == cudaSuccess) out->handle = host;
+    else (void)cudaGetLastError();
     out->host = host;
     out->n_bytes = n_bytes;
     return SL_OK;
@@ -105,7 +111,7 @@ static sl_status buf_create(sl_device *device, sl_device_buf *out, void *host, s
 
 static void buf_destroy(sl_device *device, sl_device_buf *buf) {
     (void)device;
-    if (buf->host) (void)cudaHostUnregister(buf->host);
+    if (buf->handle && buf->host) (void)cudaHostUnregister(buf->host);
     else if (buf->handle) (void)cudaFree(buf->handle);
     *buf = (sl_device_buf){0};
 }

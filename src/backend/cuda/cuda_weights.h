@@ -2,6 +2,7 @@
 //
 // The weights of a plan in device memory: one allocation, each weight at a multiple of SL_CUDA_WEIGHT_ALIGN, copied
 // once from the mapped file through a ring of pinned buffers, so that reading the file and the bus work at once.
+// Matrices whose type and shape have tiles (kernels/tile.h) are put into that order on the way, by the device.
 #ifndef SL_BACKEND_CUDA_CUDA_WEIGHTS_H
 #define SL_BACKEND_CUDA_CUDA_WEIGHTS_H
 
@@ -12,6 +13,9 @@
 enum { SL_CUDA_WEIGHT_ALIGN = 256 };
 
 typedef struct sl_cuda_weights sl_cuda_weights;
+
+// Does it lie in tiles?
+bool sl_cuda_weight_tiled(const sl_plan_weight *weight);
 
 // Bytes of device memory that a weight takes.
 uint64_t sl_cuda_weight_bytes(const sl_plan_weight *weight);

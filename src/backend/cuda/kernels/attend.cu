@@ -32,6 +32,7 @@ template <class T> static __device__ void write_row(uint8_t *blk, const float *i
 }
 
 static __global__ void kv_write(const __grid_constant__ sl_cuda_task t) {
+    begin();
     uint32_t row = blockIdx.x;
     if ((int32_t)row >= task_rows(t)) return;
     int32_t pos = t.step.pos[row];
@@ -123,6 +124,7 @@ static __device__ void walk_tile(const sl_cuda_task &t, state<V> &s, const float
 // grid (kv head x group of N_WARP query heads, part or 1, row)
 template <class K, class T, int V, bool NARROW>
 static __global__ void attend(const __grid_constant__ sl_cuda_task t) {
+    begin();
     extern __shared__ float shared[]; // keys (TILE, head_dim + 1), queries (N_WARP, head_dim)
     uint32_t row = blockIdx.z, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     if ((int32_t)row >= task_rows(t)) return;
@@ -160,6 +162,7 @@ static __global__ void attend(const __grid_constant__ sl_cuda_task t) {
 
 // grid (head, row): a warp merges the parts of a head.
 template <int V> static __global__ void attend_merge(const __grid_constant__ sl_cuda_task t) {
+    begin();
     uint32_t head = blockIdx.x, row = blockIdx.y, lane = threadIdx.x;
     if ((int32_t)row >= task_rows(t)) return;
     const float *from = t.partial + (uint64_t)(row * t.attr.attend.n_head + head) * SL_CUDA_N_SPLIT * (t.v_dim + 2);
@@ -178,33 +181,31 @@ template <int V> static __global__ void attend_merge(const __grid_constant__ sl_
 // ---- launchers -----------------------------------------------------------------------------------
 
 cudaError_t sl_cuda_kv_write(const sl_cuda_task *t, cudaStream_t stream) {
-    kv_write<<<dim3(t->n_row_max, 2), 256, 0, stream>>>(*t);
-    return cudaGetLastError();
+    return launch(t, kv_write, dim3(t->n_row_max, 2), 256, 0, stream, *t);
 }
 
-template <class K, class T, int V> static void launch_attend(const sl_cuda_task *t, cudaStream_t stream) {
+template <class K, class T, int V> static cudaError_t launch_attend(const sl_cuda_task *t, cudaStream_t stream) {
     uint32_t n_head = t->attr.attend.n_head, n_group = n_head / t->n_head_kv;
     uint32_t n_x = t->n_head_kv * ((n_group + N_WARP - 1) / N_WARP);
     size_t n_bytes = (TILE * (t->head_dim + 1) + N_WARP * t->head_dim) * sizeof(float);
-    if (t->n_row_max > SL_CUDA_NARROW) {
-        attend<K, T, V, false><<<dim3(n_x, 1, t->n_row_max), N_THREAD, n_bytes, stream>>>(*t);
-        return;
-    }
-    attend<K, T, V, true><<<dim3(n_x, SL_CUDA_N_SPLIT, t->n_row_max), N_THREAD, n_bytes, stream>>>(*t);
-    attend_merge<V><<<dim3(n_head, t->n_row_max), WARP, 0, stream>>>(*t);
+    if (t->n_row_max > SL_CUDA_NARROW)
+        return launch(t, attend<K, T, V, false>, dim3(n_x, 1, t->n_row_max), N_THREAD, n_bytes, stream, *t);
+    cudaError_t error = launch(t, attend<K, T, V, true>, dim3(n_x, SL_CUDA_N_SPLIT, t->n_row_max), N_THREAD, n_bytes,
+                               stream, *t);
+    if (error != cudaSuccess) return error;
+    return launch(t, attend_merge<V>, dim3(n_head, t->n_row_max), WARP, 0, stream, *t);
 }
 
-template <class K, class T> static void choose_width(const sl_cuda_task *t, cudaStream_t stream) {
-    if (t->v_dim <= 64) launch_attend<K, T, 2>(t, stream);
-    else if (t->v_dim <= 128) launch_attend<K, T, 4>(t, stream);
-    else launch_attend<K, T, 8>(t, stream);
+template <class K, class T> static cudaError_t choose_width(const sl_cuda_task *t, cudaStream_t stream) {
+    if (t->v_dim <= 64) return launch_attend<K, T, 2>(t, stream);
+    if (t->v_dim <= 128) return launch_attend<K, T, 4>(t, stream);
+    return launch_attend<K, T, 8>(t, stream);
 }
 
 cudaError_t sl_cuda_attend(const sl_cuda_task *t, cudaStream_t stream) {
     bool k32 = t->type_k == SL_TYPE_F32, v32 = t->type_v == SL_TYPE_F32;
-    if (k32 && v32) choose_width<float, float>(t, stream);
-    else if (k32) choose_width<float, uint16_t>(t, stream);
-    else if (v32) choose_width<uint16_t, float>(t, stream);
-    else choose_width<uint16_t, uint16_t>(t, stream);
-    return cudaGetLastError();
+    if (k32 && v32) return choose_width<float, float>(t, stream);
+    if (k32) return choose_width<float, uint16_t>(t, stream);
+    if (v32) return choose_width<uint16_t, float>(t, stream);
+    return choose_width<uint16_t, uint16_t>(t, stream);
 }

@@ -13,6 +13,28 @@
 enum { WARP = 32 };
 static const unsigned ALL = 0xffffffffu; // lanes
 
+// Called by every thread before it reads what another kernel writes. Kernels are launched while those before them still
+// run (programmatic dependent launch, from Hopper on); what does not depend on them may be done before this.
+static __device__ __forceinline__ void begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Puts a kernel on the stream, to be launched early where the device can: all kernels of a program but the first.
+template <class... P, class... A>
+static cudaError_t launch(const sl_cuda_task *t, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
+                          cudaStream_t stream, A... args) {
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared_bytes, config.stream = stream;
+    config.attrs = &early, config.numAttrs = t->early;
+    return cudaLaunchKernelEx(&config, kernel, args...);
+}
+
 // The rows of this step that a task has.
 static __device__ __forceinline__ int32_t task_rows(const sl_cuda_task &t) {
     return t.logit_rows ? *t.step.n_logit : *t.step.n_row;

@@ -47,9 +47,12 @@ typedef struct sl_cuda_task {
     const uint8_t *weight; // matrix, or norm weight
     uint64_t weight_row_bytes;
     uint32_t weight_n_col;
-    uint8_t weight_type;    // sl_type
-    const float *bias;      // (n_col) or NULL
-    const double *inv_freq; // ROPE_TABLE: (n_col/2)
+    uint32_t n_sm, shared_bytes; // of the device: multiprocessors, shared memory that a thread block may have
+    uint8_t early;               // kernels may be launched before the one in front of them has ended
+    uint8_t weight_type;         // sl_type
+    uint32_t tile_bytes;         // of the tiles (tile.h) that the matrix lies in; 0: it lies in rows
+    const float *bias;           // (n_col) or NULL
+    const double *inv_freq;      // ROPE_TABLE: (n_col/2)
     float mscale;
     union {
         sl_attr_embed embed;
@@ -76,8 +79,14 @@ sl_cuda_launch sl_cuda_embed, sl_cuda_rope_table, sl_cuda_norm, sl_cuda_rope, sl
 sl_cuda_launch sl_cuda_quant, sl_cuda_norm_quant, sl_cuda_glu_quant;
 // matmul_rows.cu; in[1] != NULL is added (MATMUL_ADD)
 sl_cuda_launch sl_cuda_matmul;
+// matmul_tiles.cu: the same for a matrix in tiles
+sl_cuda_launch sl_cuda_matmul_tiles;
 // attend.cu
 sl_cuda_launch sl_cuda_kv_write, sl_cuda_attend;
+
+// tile_pack.cu: a matrix of rows as in the file -> tiles.
+cudaError_t sl_cuda_tile_pack(uint8_t *to, const uint8_t *from, uint8_t type, uint32_t n_row, uint32_t n_col,
+                              cudaStream_t stream);
 
 // Does this build hold code that the GPU can run?
 bool sl_cuda_has_code(void);

@@ -48,6 +48,7 @@ template <int TYPE> struct group {
 };
 
 template <int TYPE, int N> static __global__ void matmul_blocks(const __grid_constant__ sl_cuda_task t) {
+    begin();
     uint32_t o = blockIdx.x * (N_THREAD / WARP) + threadIdx.x / WARP, first = blockIdx.y * N;
     int32_t n = min(task_rows(t) - (int32_t)first, N);
     if (n <= 0 || o >= t.n_col) return;
@@ -77,6 +78,7 @@ template <int TYPE> static __device__ __forceinline__ float weight_at(const uint
 }
 
 template <int TYPE, int N> static __global__ void matmul_floats(const __grid_constant__ sl_cuda_task t) {
+    begin();
     uint32_t o = blockIdx.x * (N_THREAD / WARP) + threadIdx.x / WARP, first = blockIdx.y * N;
     int32_t n = min(task_rows(t) - (int32_t)first, N);
     if (n <= 0 || o >= t.n_col) return;
@@ -97,22 +99,21 @@ static dim3 grid(const sl_cuda_task *t, uint32_t n) {
     return dim3((t->n_col + N_THREAD / WARP - 1) / (N_THREAD / WARP), (t->n_row_max + n - 1) / n);
 }
 
-template <int TYPE> static void launch_blocks(const sl_cuda_task *t, cudaStream_t stream) {
-    if (t->n_row_max == 1) matmul_blocks<TYPE, 1><<<grid(t, 1), N_THREAD, 0, stream>>>(*t);
-    else matmul_blocks<TYPE, 8><<<grid(t, 8), N_THREAD, 0, stream>>>(*t);
+template <int TYPE> static cudaError_t launch_blocks(const sl_cuda_task *t, cudaStream_t stream) {
+    if (t->n_row_max == 1) return launch(t, matmul_blocks<TYPE, 1>, grid(t, 1), N_THREAD, 0, stream, *t);
+    return launch(t, matmul_blocks<TYPE, 8>, grid(t, 8), N_THREAD, 0, stream, *t);
 }
 
-template <int TYPE> static void launch_floats(const sl_cuda_task *t, cudaStream_t stream) {
-    if (t->n_row_max == 1) matmul_floats<TYPE, 1><<<grid(t, 1), N_THREAD, 0, stream>>>(*t);
-    else matmul_floats<TYPE, 8><<<grid(t, 8), N_THREAD, 0, stream>>>(*t);
+template <int TYPE> static cudaError_t launch_floats(const sl_cuda_task *t, cudaStream_t stream) {
+    if (t->n_row_max == 1) return launch(t, matmul_floats<TYPE, 1>, grid(t, 1), N_THREAD, 0, stream, *t);
+    return launch(t, matmul_floats<TYPE, 8>, grid(t, 8), N_THREAD, 0, stream, *t);
 }
 
 cudaError_t sl_cuda_matmul(const sl_cuda_task *t, cudaStream_t stream) {
-#define LAUNCH(type) launch_blocks<type>(t, stream)
+#define LAUNCH(type) return launch_blocks<type>(t, stream)
     FOR_QUANTISED(t->weight_type, LAUNCH)
 #undef LAUNCH
-    if (t->weight_type == SL_TYPE_F32) launch_floats<SL_TYPE_F32>(t, stream);
-    if (t->weight_type == SL_TYPE_F16) launch_floats<SL_TYPE_F16>(t, stream);
-    if (t->weight_type == SL_TYPE_BF16) launch_floats<SL_TYPE_BF16>(t, stream);
-    return cudaGetLastError();
+    if (t->weight_type == SL_TYPE_F32) return launch_floats<SL_TYPE_F32>(t, stream);
+    if (t->weight_type == SL_TYPE_F16) return launch_floats<SL_TYPE_F16>(t, stream);
+    return launch_floats<SL_TYPE_BF16>(t, stream);
 }

@@ -49,6 +49,7 @@ static __device__ void quant_blk(const act16 &a, uint32_t b, const float x[PER_L
 }
 
 static __global__ void quant(const __grid_constant__ sl_cuda_task t) {
+    begin();
     uint32_t row = blockIdx.x, b = blockIdx.y * (N_THREAD / WARP) + threadIdx.x / WARP;
     if ((int32_t)row >= task_rows(t) || b * SL_ACT_BLK_LEN >= t.n_col) return;
     const float *in = in_row(t, 0, row);
@@ -61,6 +62,7 @@ static __global__ void quant(const __grid_constant__ sl_cuda_task t) {
 }
 
 static __global__ void glu_quant(const __grid_constant__ sl_cuda_task t) {
+    begin();
     uint32_t row = blockIdx.x, b = blockIdx.y * (N_THREAD / WARP) + threadIdx.x / WARP;
     if ((int32_t)row >= task_rows(t) || b * SL_ACT_BLK_LEN >= t.n_col) return;
     const float *gate = in_row(t, 0, row), *up = in_row(t, 1, row);
@@ -74,6 +76,7 @@ static __global__ void glu_quant(const __grid_constant__ sl_cuda_task t) {
 
 // The sum is that of rows.cu's norm with as many threads, so that both give the same bits.
 static __global__ void norm_quant(const __grid_constant__ sl_cuda_task t) {
+    begin();
     uint32_t row = blockIdx.x, n = t.n_col;
     if ((int32_t)row >= task_rows(t)) return;
     const float *in = in_row(t, 0, row), *weight = (const float *)t.weight;
@@ -102,17 +105,14 @@ static dim3 blocks(const sl_cuda_task *t) {
 }
 
 cudaError_t sl_cuda_quant(const sl_cuda_task *t, cudaStream_t stream) {
-    quant<<<blocks(t), N_THREAD, 0, stream>>>(*t);
-    return cudaGetLastError();
+    return launch(t, quant, blocks(t), N_THREAD, 0, stream, *t);
 }
 
 cudaError_t sl_cuda_glu_quant(const sl_cuda_task *t, cudaStream_t stream) {
-    glu_quant<<<blocks(t), N_THREAD, 0, stream>>>(*t);
-    return cudaGetLastError();
+    return launch(t, glu_quant, blocks(t), N_THREAD, 0, stream, *t);
 }
 
 cudaError_t sl_cuda_norm_quant(const sl_cuda_task *t, cudaStream_t stream) {
     uint32_t n_thread = (t->n_col + WARP - 1) / WARP * WARP;
-    norm_quant<<<t->n_row_max, n_thread > 1024 ? 1024 : n_thread, 0, stream>>>(*t);
-    return cudaGetLastError();
+    return launch(t, norm_quant, t->n_row_max, n_thread > 1024 ? 1024 : n_thread, 0, stream, *t);
 }

@@ -2,23 +2,46 @@
 //
 // Ops that work on one row at a time: a thread block for each row. Sums of squares are in double, as the norm's bound
 // asks for.
+#include "backend/cuda/kernels/tile_source.cuh"
 #include "backend/cuda/kernels/unpack.cuh"
 
 enum { N_THREAD = 256 };
 
 // ---- embedding -----------------------------------------------------------------------------------
 
-// A row of blocks as floats; x * 1 is exact.
-template <int TYPE> static __device__ void decode_row(const sl_cuda_task &t, const uint8_t *from, float *to) {
+// Blocks of a row as floats, from column `first` on; x * 1 is exact.
+template <int TYPE>
+static __device__ void decode(const sl_cuda_task &t, const uint8_t *from, float *to, uint32_t n) {
     typedef unpack<TYPE> u;
     const typename u::blk *blk = (const typename u::blk *)from;
-    for (uint32_t i = 4 * threadIdx.x; i < t.n_col; i += 4 * blockDim.x) {
+    for (uint32_t i = 4 * threadIdx.x; i < n; i += 4 * blockDim.x) {
         const typename u::blk *b = blk + i / u::LEN;
         int at = (int)(i % u::LEN);
         uint32_t q = u::quad(b, at);
         float scale = u::scale(b, at / 16), low = u::low(b, at / 16);
         for (int k = 0; k < 4; k++) to[i + k] = (scale * (float)(int8_t)(q >> 8 * k) - low) * t.attr.embed.scale;
     }
+}
+
+static __device__ void decode_blocks(const sl_cuda_task &t, const uint8_t *from, float *to, uint32_t n) {
+#define DECODE(type) decode<type>(t, from, to, n)
+    FOR_QUANTISED(t.weight_type, DECODE)
+#undef DECODE
+}
+
+// 256 columns of a row of a matrix in tiles: its blocks are put together again. The other rows of the tile are read for
+// nothing, which costs less than a copy of the matrix.
+static __device__ void decode_tile(const sl_cuda_task &t, uint32_t row, uint32_t column_blk, float *to) {
+    __shared__ __align__(16) uint8_t blocks[SL_TILE_COLS / 32 * 34];
+    uint32_t tile_bytes = t.tile_bytes, n_blk = t.n_col / SL_TILE_COLS;
+    const uint8_t *tile = t.weight + ((uint64_t)(row / SL_TILE_ROWS) * n_blk + column_blk) * tile_bytes;
+    __syncthreads();
+    for (int at = threadIdx.x; at < (int)tile_bytes; at += blockDim.x) {
+        int in_tile, byte = tile_source(t.weight_type, at, &in_tile);
+        if (in_tile == (int)(row % SL_TILE_ROWS)) blocks[byte] = tile[at];
+    }
+    __syncthreads();
+    decode_blocks(t, blocks, to, SL_TILE_COLS);
 }
 
 static __device__ float float_at(const uint8_t *row, uint8_t type, uint32_t i) {
@@ -28,24 +51,31 @@ static __device__ float float_at(const uint8_t *row, uint8_t type, uint32_t i) {
 }
 
 static __global__ void embed(const __grid_constant__ sl_cuda_task t) {
+    begin();
     uint32_t row = blockIdx.x;
     if ((int32_t)row >= task_rows(t)) return;
-    const uint8_t *from = t.weight + (uint64_t)t.step.token[row] * t.weight_row_bytes;
+    uint32_t token = (uint32_t)t.step.token[row];
     float *to = out_row(t, row);
+    if (t.tile_bytes) {
+        for (uint32_t i = blockIdx.y; i < t.n_col / SL_TILE_COLS; i += gridDim.y)
+            decode_tile(t, token, i, to + i * SL_TILE_COLS);
+        return;
+    }
+    if (blockIdx.y > 0) return;
+    const uint8_t *from = t.weight + (uint64_t)token * t.weight_row_bytes;
     if (t.weight_type == SL_TYPE_F32 || t.weight_type == SL_TYPE_F16 || t.weight_type == SL_TYPE_BF16) {
         for (uint32_t i = threadIdx.x; i < t.n_col; i += blockDim.x)
             to[i] = float_at(from, t.weight_type, i) * t.attr.embed.scale;
         return;
     }
-#define DECODE(type) decode_row<type>(t, from, to)
-    FOR_QUANTISED(t.weight_type, DECODE)
-#undef DECODE
+    decode_blocks(t, from, to, t.n_col);
 }
 
 // ---- rotation ------------------------------------------------------------------------------------
 
 // In double: at position 100 000 a float angle would be off by 0.004.
 static __global__ void rope_table(const __grid_constant__ sl_cuda_task t) {
+    begin();
     uint32_t row = blockIdx.x;
     if ((int32_t)row >= task_rows(t)) return;
     float *out = out_row(t, row);
@@ -59,6 +89,7 @@ static __global__ void rope_table(const __grid_constant__ sl_cuda_task t) {
 
 // Each thread reads and writes whole pairs, for the output may take the place of the input.
 static __global__ void rope(const __grid_constant__ sl_cuda_task t) {
+    begin();
     uint32_t row = blockIdx.x;
     if ((int32_t)row >= task_rows(t)) return;
     const sl_attr_rope &a = t.attr.rope;
@@ -83,6 +114,7 @@ static __global__ void rope(const __grid_constant__ sl_cuda_task t) {
 
 // A thread block for each group of each row.
 static __global__ void norm(const __grid_constant__ sl_cuda_task t) {
+    begin();
     uint32_t row = blockIdx.x, group = t.attr.norm.group;
     if ((int32_t)row >= task_rows(t)) return;
     const float *in = in_row(t, 0, row) + blockIdx.y * group, *weight = (const float *)t.weight;
@@ -101,24 +133,28 @@ static __global__ void norm(const __grid_constant__ sl_cuda_task t) {
 // ---- by element ----------------------------------------------------------------------------------
 
 static __global__ void glu(const __grid_constant__ sl_cuda_task t) {
+    begin();
     uint32_t row = blockIdx.x, i = blockIdx.y * blockDim.x + threadIdx.x;
     if ((int32_t)row >= task_rows(t) || i >= t.n_col) return;
     out_row(t, row)[i] = gate_up(in_row(t, 0, row)[i], in_row(t, 1, row)[i], t.attr.glu.act);
 }
 
 static __global__ void add(const __grid_constant__ sl_cuda_task t) {
+    begin();
     uint32_t row = blockIdx.x, i = blockIdx.y * blockDim.x + threadIdx.x;
     if ((int32_t)row >= task_rows(t) || i >= t.n_col) return;
     out_row(t, row)[i] = in_row(t, 0, row)[i] + in_row(t, 1, row)[i];
 }
 
 static __global__ void gather(const __grid_constant__ sl_cuda_task t) {
+    begin();
     uint32_t row = blockIdx.x, i = blockIdx.y * blockDim.x + threadIdx.x;
     if ((int32_t)row >= task_rows(t) || i >= t.n_col) return;
     out_row(t, row)[i] = in_row(t, 0, (uint32_t)t.step.logit_row[row])[i];
 }
 
 static __global__ void softcap(const __grid_constant__ sl_cuda_task t) {
+    begin();
     uint32_t row = blockIdx.x, i = blockIdx.y * blockDim.x + threadIdx.x;
     if ((int32_t)row >= task_rows(t) || i >= t.n_col) return;
     float cap = t.attr.softcap.cap;
@@ -129,17 +165,14 @@ static __global__ void softcap(const __grid_constant__ sl_cuda_task t) {
 
 static uint32_t parts(uint32_t n) { return (n + N_THREAD - 1) / N_THREAD; }
 
-#define BY_ROW(name)                                                           \
-    cudaError_t sl_cuda_##name(const sl_cuda_task *t, cudaStream_t stream) {   \
-        name<<<t->n_row_max, N_THREAD, 0, stream>>>(*t);                       \
-        return cudaGetLastError();                                             \
+#define BY_ROW(name)                                                         \
+    cudaError_t sl_cuda_##name(const sl_cuda_task *t, cudaStream_t stream) { \
+        return launch(t, name, t->n_row_max, N_THREAD, 0, stream, *t);       \
     }
-#define BY_ELEMENT(name)                                                              \
-    cudaError_t sl_cuda_##name(const sl_cuda_task *t, cudaStream_t stream) {          \
-        name<<<dim3(t->n_row_max, parts(t->n_col)), N_THREAD, 0, stream>>>(*t);       \
-        return cudaGetLastError();                                                    \
+#define BY_ELEMENT(name)                                                                            \
+    cudaError_t sl_cuda_##name(const sl_cuda_task *t, cudaStream_t stream) {                        \
+        return launch(t, name, dim3(t->n_row_max, parts(t->n_col)), N_THREAD, 0, stream, *t);       \
     }
-BY_ROW(embed)
 BY_ROW(rope_table)
 BY_ROW(rope)
 BY_ELEMENT(glu)
@@ -147,9 +180,12 @@ BY_ELEMENT(add)
 BY_ELEMENT(gather)
 BY_ELEMENT(softcap)
 
+cudaError_t sl_cuda_embed(const sl_cuda_task *t, cudaStream_t stream) {
+    return launch(t, embed, dim3(t->n_row_max, t->tile_bytes ? 8 : 1), N_THREAD, 0, stream, *t);
+}
+
 cudaError_t sl_cuda_norm(const sl_cuda_task *t, cudaStream_t stream) {
     uint32_t group = t->attr.norm.group, n_thread = (group + WARP - 1) / WARP * WARP;
     if (n_thread > 1024) n_thread = 1024;
-    norm<<<dim3(t->n_row_max, t->n_col / group), n_thread, 0, stream>>>(*t);
-    return cudaGetLastError();
+    return launch(t, norm, dim3(t->n_row_max, t->n_col / group), n_thread, 0, stream, *t);
 }

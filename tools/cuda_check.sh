@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# The CUDA backend on a machine that has a GPU but not our build: binaries are made elsewhere and carried there.
+#
+#   tools/cuda_check.sh pack BUILD   here: programs and tests of BUILD, stripped, with their libraries, into build-cuda/
+#   tools/cuda_check.sh run [OUT]    there, in the root of the tree: tests, sanitizers, figures; logs go to OUT
+#
+# Models are made there (sluice-synth). A part that fails does not stop the others; the status says whether one did.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+pack=build-cuda
+
+if [ "${1:-}" = pack ]; then
+    set -e
+    rm -rf $pack && mkdir -p $pack/lib
+    cp "$2"/apps/sluice "$2"/tools/sluice-synth "$2"/tests/test_{ops,tiny,bits} $pack/
+    strip $pack/sluice $pack/sluice-synth $pack/test_*
+    ldd $pack/sluice | awk '/=> \// && !/libc.so|libm.so|ld-linux/ {print $3}' | xargs -I{} cp -L {} $pack/lib/
+    du -sh $pack
+    exit
+fi
+
+out=${2:-${OUT:-/tmp/cuda_check}}
+models=${MODELS:-/dev/shm/sluice-models}
+mkdir -p "$out" "$models"
+export LD_LIBRARY_PATH=$PWD/$pack/lib SLUICE_SOURCE_DIR=$PWD SLUICE_TEST_BACKEND=cuda
+status=0
+
+# part NAME SECONDS COMMAND...: its output in OUT/NAME.log, its end on the terminal
+part() {
+    local name=$1 limit=$2 begin=$SECONDS
+    shift 2
+    timeout "$limit" "$@" > "$out/$name.log" 2>&1
+    local rc=$?
+    [ $rc -ne 0 ] && status=1
+    echo "== $name: status $rc, $((SECONDS - begin)) s"
+    tail -n "${TAIL:-3}" "$out/$name.log"
+}
+
+nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.mem --format=csv
+part ops 120 $pack/test_ops
+part tiny 120 $pack/test_tiny
+part bits 150 $pack/test_bits --filter tiny
+if command -v compute-sanitizer > /dev/null; then
+    for tool in memcheck racecheck initcheck; do
+        part "$tool" 45 compute-sanitizer --tool $tool --error-exitcode 1 $pack/test_ops --no-fork --filter "${SANITIZE:-matmul_add}"
+    done
+fi
+part synth1b 60 $pack/sluice-synth --shape llama-3.2-1b --type Q4_K_M -o "$models/1b.gguf"
+part synth8b 120 $pack/sluice-synth --shape llama-3.1-8b --type Q4_K_M -o "$models/8b.gguf"
+TAIL=40 part bench1b 90 $pack/sluice bench "$models/1b.gguf" --backend cuda --prefill 512 --decode 128 --depth 0,2048
+TAIL=40 part bench8b 120 $pack/sluice bench "$models/8b.gguf" --backend cuda --ctx 10000 --prefill 512 --decode 128 \
+    --depth 0,8192 --rows 1,2,4,8
+if command -v ncu > /dev/null; then
+    part ncu 90 ncu --graph-profiling node --clock-control none --cache-control none --csv --log-file "$out/ncu.csv" \
+        --metrics gpu__time_duration.sum,dram__bytes_read.sum,launch__registers_per_thread -c 1500 \
+        $pack/sluice bench "$models/1b.gguf" --backend cuda --prefill 0 --decode 2 --depth 0 --reps 1
+    python3 - "$out/ncu.csv" << 'END'
+import csv, collections, sys
+rows = [l for l in open(sys.argv[1], errors="replace") if l.startswith('"')]
+time, n = collections.Counter(), collections.Counter()
+for r in csv.DictReader(rows):
+    if r["Metric Name"] == "gpu__time_duration.sum":
+        key = (r["Kernel Name"][:60], r["Grid Size"], r["Block Size"])
+        time[key] += float(r["Metric Value"].replace(",", "")) * {"ns": 1e-3, "us": 1, "ms": 1e3}.get(r["Metric Unit"], 1e-3)
+        n[key] += 1
+for key, t in time.most_common(40):
+    print(f"{t / n[key]:9.2f} us x {n[key]:5d}  {key[0]} {key[1]} {key[2]}")
+END
+fi
+exit $status
