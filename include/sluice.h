@@ -257,6 +257,49 @@ sluice_status sluice_plan(const char *path, const sluice_plan_options *options, 
  * processors) over memory larger than the caches; takes some 100 ms. */
 sluice_status sluice_measure_bandwidth(int n_thread, double *gb_s);
 
+/* ---- quantising ---------------------------------------------------------------------------------------------- */
+
+typedef struct sluice_quantize_options {
+    size_t size;
+    const char *mix;            /* "Q4_K_M" (default), "Q8_0" ...; sluice_mix_name lists them */
+    const char *imatrix_path;   /* importance matrix, of sluice_imatrix or llama-imatrix; NULL = all columns alike */
+    const char *output_type;    /* of output.weight; NULL = as the mix has it */
+    const char *embedding_type; /* of token_embd.weight; NULL = as the mix has it */
+    bool pure;                  /* every matrix gets the mix's main type */
+    bool keep_output;           /* output.weight stays as it is */
+    bool dry_run;               /* says what each tensor would become and writes nothing */
+    int32_t n_thread;           /* 0 = all processors; the result is the same for any number */
+    sluice_progress *progress;  /* bytes of the input; may be NULL */
+    void *user;
+} sluice_quantize_options;
+
+sluice_quantize_options sluice_quantize_options_default(void);
+
+/* Names of the mixes and what they are good for, i = 0, 1 ...; NULL past the end. about may be NULL. Static. */
+const char *sluice_mix_name(size_t i, const char **about);
+
+/* Writes the GGUF file at `path` (of whatever architecture, also split) to out_path with other types of weights.
+ * Metadata is kept; vectors, norms and small matrices keep their types. Tensors that are quantised already are
+ * accepted, and their number is in the report, for errors add up. NaN, infinities, and values that a type cannot hold are
+ * SLUICE_BAD_FILE, by the tensor's name. The file appears whole or not at all. *text (may be NULL): what was done, as
+ * text for people or as one JSON object. */
+sluice_status sluice_quantize(const char *path, const char *out_path, const sluice_quantize_options *options, bool json,
+                              char **text);
+
+/* An importance matrix: for each weight matrix, how large its inputs are, column by column, over some text. Quantising
+ * with one keeps more of what matters. For a model of any type; best one that is not quantised much. */
+typedef struct sluice_imatrix sluice_imatrix;
+
+/* Of the options n_ctx is the window (0 = 512), and n_row_max the rows of a step; what the layers read in a step is
+ * kept, so more rows cost memory. The model must outlive it. */
+sluice_status sluice_imatrix_create(sluice_imatrix **out, const sluice_model *model,
+                                    const sluice_engine_options *options);
+void sluice_imatrix_destroy(sluice_imatrix **imatrix);
+/* Adds one window of n ids (1 .. n_ctx), read by itself. */
+sluice_status sluice_imatrix_add(sluice_imatrix *imatrix, const int32_t *ids, size_t n);
+/* Writes what was seen so far, as GGUF in llama.cpp's form; whole or not at all. source: the text's name. */
+sluice_status sluice_imatrix_write(const sluice_imatrix *imatrix, const char *path, const char *source);
+
 /* ---- sampling ---------------------------------------------------------------------------------------------- */
 
 /* The order is fixed: bias, then repeat/frequency/presence penalties, then (if temp > 0) top-k, typical, top-p,

@@ -20,7 +20,8 @@ DOWN = {
     "backend": ["quant", "os"],
     "engine": ["kv", "plan", "backend", "sample", "text", "model"],
     "forecast": ["model", "os"],
-    "api": ["engine", "forecast"],
+    "convert": ["engine", "os"],
+    "api": ["engine", "forecast", "convert"],
 }
 # Of a module that is not below, single headers may be.
 ALSO = {"backend": {"plan/ir.h", "plan/ops.def"}}

@@ -17,7 +17,8 @@
 enum { APP_OK = 0, APP_FAILED = 1, APP_USAGE = 2, APP_INTERRUPTED = 130 };
 
 typedef int app_command(int argc, char **argv); // argv[0] is the command's name; the result is the exit status
-app_command cmd_run, cmd_tokenize, cmd_render, cmd_explain, cmd_plan, cmd_inspect, cmd_eval, cmd_bench;
+app_command cmd_run, cmd_tokenize, cmd_render, cmd_explain, cmd_plan, cmd_inspect, cmd_eval, cmd_bench, cmd_quantize,
+    cmd_imatrix;
 
 // Each prints one line and returns the status to leave with.
 int app_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));  // APP_FAILED

@@ -22,6 +22,8 @@ static const struct command {
     {"plan", cmd_plan, "what a model will do on a machine: memory, speed, limits"},
     {"explain", cmd_explain, "the program that a model is compiled to"},
     {"inspect", cmd_inspect, "metadata and tensors of a GGUF file"},
+    {"quantize", cmd_quantize, "a model's weights in fewer bits"},
+    {"imatrix", cmd_imatrix, "which columns of the weights matter, for quantize"},
     {"eval", cmd_eval, "logits of a sequence, perplexity of a text"},
     {"help", cmd_help, "this list, or the options of a command"},
 };

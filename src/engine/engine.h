@@ -27,6 +27,7 @@ typedef struct sl_engine_options {
     sl_repack_choice repack;
     bool prefix_cache; // what sequences let go of stays for others to begin with, while its memory is not needed
     bool wire;
+    bool keep_inputs; // sl_engine_visit_inputs will be asked; costs memory
     int (*progress)(void *user, uint64_t n, uint64_t total);
     void *user;
 } sl_engine_options;
@@ -69,6 +70,9 @@ const int32_t *sl_engine_seq_ids(const sl_engine *engine, int32_t seq);
 sl_status sl_engine_seq_reuse(sl_engine *engine, int32_t seq, const int32_t *ids, size_t n, size_t *n_held);
 sl_status sl_engine_seq_truncate(sl_engine *engine, int32_t seq, int32_t n);
 sl_status sl_engine_seq_fork(sl_engine *engine, int32_t dst, int32_t src, int32_t n);
+// The inputs of the last step's matrix products, for an engine that keeps them: one call for each product and row.
+typedef void sl_engine_visit(void *user, const sl_plan_weight *weight, const float *row, uint32_t n_col);
+sl_status sl_engine_visit_inputs(sl_engine *engine, sl_engine_visit *visit, void *user);
 void sl_engine_get_memory(const sl_engine *engine, sl_engine_memory *out);
 void sl_engine_get_stats(const sl_engine *engine, sl_engine_stats *out);
 void sl_engine_get_device(const sl_engine *engine, sl_device_info *out);

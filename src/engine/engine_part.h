@@ -38,6 +38,8 @@ struct sl_engine {
     const char *logits; // rows of logits_stride bytes; in the workspace or in logits_copy
     size_t logits_stride;
     int32_t n_logit;
+    int width;     // its program
+    int32_t n_row; // and rows
     char *logits_copy;        // owned; NULL if the CPU sees the workspace
     sl_device_buf logits_buf; // owned; the device's view of it
 

@@ -32,6 +32,7 @@ static sl_status choose_shape(sl_plan_shape *shape, const sl_engine_options *o) 
         .n_kv_blk = (uint32_t)n_blk, // each sequence can be full at once: none can starve another
         .type_k = (uint8_t)o->type_k,
         .type_v = (uint8_t)o->type_v,
+        .keep_inputs = o->keep_inputs,
     };
     shape->n_logit_max = SL_MIN(o->n_logit_max, shape->n_row_max);
     return SL_OK;

@@ -120,6 +120,7 @@ static sl_status run(sl_engine *e, int width, size_t n_row) {
         .blk_stride = e->kv.n_blk_seq,
     };
     e->n_logit = 0; // those of the last step are overwritten now
+    e->width = width, e->n_row = step.n_row;
     SL_TRY(e->backend->run(e->program[width], &step));
     const sl_value *logits = &e->plans.plan[width]->value[e->plans.plan[width]->logits];
     size_t n_bytes = (size_t)e->n_logit_wanted * logits->row_bytes;

@@ -64,6 +64,8 @@ uint32_t sl_gguf_n_files(const sl_gguf *gguf);
 uint64_t sl_gguf_file_bytes(const sl_gguf *gguf); // of all files
 uint64_t sl_gguf_alignment(const sl_gguf *gguf);  // of the first file
 const char *sl_gguf_path(const sl_gguf *gguf);    // "" for parsed bytes
+// Is the file at `path`, under whatever name, one of those that are mapped here?
+bool sl_gguf_reads(const sl_gguf *gguf, const char *path);
 
 size_t sl_gguf_n_kv(const sl_gguf *gguf);
 const sl_gguf_kv *sl_gguf_kv_at(const sl_gguf *gguf, size_t i);

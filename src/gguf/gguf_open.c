@@ -135,7 +135,7 @@ static sl_status parse_borrowed(sl_gguf *gguf, const uint8_t *data, size_t n_byt
     SL_TRY(sl_alloc(&gguf->path, 1, 1, "path"));
     SL_TRY(sl_alloc(&gguf->maps, 1, sizeof *gguf->maps, "mapping"));
     gguf->borrowed = true;
-    gguf->maps[0] = (sl_map){data, n_bytes};
+    gguf->maps[0] = (sl_map){.data = data, .n_bytes = n_bytes};
     gguf->n_files = 1;
     SL_TRY(sl_gguf_part_parse(&gguf->whole, data, n_bytes, allow_no_data));
     SL_TRY(read_split(&split, &gguf->whole));
@@ -179,6 +179,12 @@ uint32_t sl_gguf_version(const sl_gguf *gguf) { return gguf->whole.version; }
 uint32_t sl_gguf_n_files(const sl_gguf *gguf) { return gguf->n_files; }
 uint64_t sl_gguf_alignment(const sl_gguf *gguf) { return gguf->whole.alignment; }
 const char *sl_gguf_path(const sl_gguf *gguf) { return gguf->path; }
+
+bool sl_gguf_reads(const sl_gguf *gguf, const char *path) {
+    for (uint32_t i = 0; i < gguf->n_files && !gguf->borrowed; i++)
+        if (sl_map_is(&gguf->maps[i], path)) return true;
+    return false;
+}
 
 uint64_t sl_gguf_file_bytes(const sl_gguf *gguf) {
     uint64_t n_bytes = 0;

@@ -41,5 +41,6 @@ sl_status sl_weights_read(sl_weights *out, const sl_gguf *gguf, const sl_config 
 // Looks for NaN and infinities: in F32/F16/BF16 data and in the scales of quantised blocks (all of
 // it: reads the whole file once; `--check`). SL_BAD_FILE names the tensor.
 sl_status sl_weights_check(const sl_gguf *gguf);
+sl_status sl_weights_check_tensor(const sl_gguf_tensor *tensor);
 
 #endif

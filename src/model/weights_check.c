@@ -56,18 +56,20 @@ static uint64_t find_bad_field(const sl_gguf_tensor *t, const sl_type_info *info
     }
 }
 
-sl_status sl_weights_check(const sl_gguf *gguf) {
-    for (size_t i = 0; i < sl_gguf_n_tensors(gguf); i++) {
-        const sl_gguf_tensor *t = sl_gguf_tensor_at(gguf, i);
-        const sl_type_info *info = sl_type_find(t->type_id);
-        if (!t->data || !info || !info->computable) continue;
-        const field_set *f = &fields[t->type_id];
-        for (int k = 0; k < f->n; k++) {
-            uint64_t bad = find_bad_field(t, info, f, k);
-            if (bad == t->n_bytes / info->blk_bytes) continue;
-            return SL_FAIL(SL_BAD_FILE, "the tensor '%.*s' holds a NaN or an infinity at element %llu",
-                           (int)SL_MIN(t->name.n_bytes, 64), t->name.data, (unsigned long long)(bad * info->blk_len));
-        }
+sl_status sl_weights_check_tensor(const sl_gguf_tensor *t) {
+    const sl_type_info *info = sl_type_find(t->type_id);
+    if (!t->data || !info || !info->computable) return SL_OK;
+    const field_set *f = &fields[t->type_id];
+    for (int k = 0; k < f->n; k++) {
+        uint64_t bad = find_bad_field(t, info, f, k);
+        if (bad == t->n_bytes / info->blk_bytes) continue;
+        return SL_FAIL(SL_BAD_FILE, "the tensor '%.*s' holds a NaN or an infinity at element %llu",
+                       (int)SL_MIN(t->name.n_bytes, 64), t->name.data, (unsigned long long)(bad * info->blk_len));
     }
+    return SL_OK;
+}
+
+sl_status sl_weights_check(const sl_gguf *gguf) {
+    for (size_t i = 0; i < sl_gguf_n_tensors(gguf); i++) SL_TRY(sl_weights_check_tensor(sl_gguf_tensor_at(gguf, i)));
     return SL_OK;
 }

@@ -19,12 +19,14 @@
 typedef struct sl_map {
     const uint8_t *data; // owned mapping, page-aligned; NULL for an empty file
     size_t n_bytes;
+    uint64_t device, inode; // which file it is
 } sl_map;
 
 // SL_IO with a plain sentence if the path is no readable regular file (a folder, a pipe, a missing
 // file).
 sl_status sl_map_open(sl_map *out, const char *path);
 void sl_map_close(sl_map *map); // and zeroes it
+bool sl_map_is(const sl_map *map, const char *path); // is the mapped file the one at `path`?
 
 // Asks the OS to read [off, off + n_bytes) ahead; a hint, never fails.
 void sl_map_advise(const sl_map *map, size_t off, size_t n_bytes);

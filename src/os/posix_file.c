@@ -26,10 +26,11 @@ static sl_status map_fd(sl_map *out, int fd, const char *path) {
     struct stat st;
     if (fstat(fd, &st) != 0) return SL_FAIL(SL_IO, "cannot read %s: %s", path, strerror(errno));
     if (!S_ISREG(st.st_mode)) return not_a_file(path, st.st_mode);
+    out->device = (uint64_t)st.st_dev, out->inode = (uint64_t)st.st_ino;
     if (st.st_size == 0) return SL_OK;
     void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED) return SL_FAIL(SL_IO, "cannot map %s: %s", path, strerror(errno));
-    *out = (sl_map){data, (size_t)st.st_size};
+    out->data = data, out->n_bytes = (size_t)st.st_size;
     return SL_OK;
 }
 
@@ -46,6 +47,11 @@ sl_status sl_map_open(sl_map *out, const char *path) {
 void sl_map_close(sl_map *map) {
     if (map->data) munmap((void *)(uintptr_t)map->data, map->n_bytes);
     *map = (sl_map){0};
+}
+
+bool sl_map_is(const sl_map *map, const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && (uint64_t)st.st_dev == map->device && (uint64_t)st.st_ino == map->inode;
 }
 
 // The range as whole pages inside the mapping; false if nothing is left of it.

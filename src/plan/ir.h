@@ -168,6 +168,7 @@ typedef struct sl_plan_shape {
     uint32_t n_kv_blk;    // blocks of the pool
     uint8_t type_k, type_v;
     uint32_t n_worker; // of the backend; 0 = 1
+    uint8_t keep_inputs; // what matrix products read stays in the workspace to the step's end (importance matrices)
 } sl_plan_shape;
 
 typedef struct sl_plan {
