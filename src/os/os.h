@@ -94,6 +94,12 @@ void sl_cpu_relax(void); // the pause instruction of a spin loop
 
 // Processors this process may run on (affinity and container quota respected), at least 1.
 int sl_cpu_count(void);
+// Their numbers, at most cap of them: one of each core, then the second of each and so on. Returns how many; 0 where
+// threads cannot be tied to processors. All are below SL_CPU_MAX.
+enum { SL_CPU_MAX = 1024 };
+int sl_cpu_list(int *cpu, int cap);
+int sl_cpu_now(void);                                                       // that of the caller at this moment, or -1
+void sl_thread_keep_to(const sl_thread *thread, const int *cpu, int n_cpu); // if the system will have it
 
 // ---- processor
 // ---------------------------------------------------------------------------------------------

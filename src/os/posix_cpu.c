@@ -2,7 +2,7 @@
 //
 // The processor section of os.h: how many processors we may use, what they can do and what they are
 // called. A feature counts only if the OS also saves its registers.
-#define _GNU_SOURCE // sched_getaffinity
+#define _GNU_SOURCE // sched_getaffinity, sched_getcpu
 #define _DARWIN_C_SOURCE
 #include "os/os.h"
 
@@ -85,6 +85,53 @@ static int quota_count(int most) {
 #else
 
 static int quota_count(int most) { return most; }
+
+#endif
+
+// ---- which --------------------------------------------------------------------------------------
+
+#if defined(__linux__)
+
+// How many processors of the same core have a lower number: 0 for a core's first.
+static int rank_in_core(int cpu) {
+    char path[96], list[256] = "";
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+    FILE *file = fopen(path, "r");
+    if (!file) return 0;
+    bool read = fgets(list, sizeof list, file) != NULL;
+    fclose(file);
+    int rank = 0;
+    for (const char *p = list; read && *p; p += strcspn(p, ","), p += *p == ',') { // "0,64" or "0-1"
+        int first, last, n = sscanf(p, "%d-%d", &first, &last);
+        if (n < 1) break;
+        if (n == 1) last = first;
+        rank += last < cpu ? last - first + 1 : first < cpu ? cpu - first : 0;
+    }
+    return rank;
+}
+
+int sl_cpu_list(int *cpu, int cap) {
+    enum { MAX_RANK = 16 };
+    uint8_t rank[SL_CPU_MAX];
+    cpu_set_t set;
+    int n = 0;
+    _Static_assert((int)SL_CPU_MAX <= CPU_SETSIZE, "a set has a bit for each");
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
+    for (int i = 0; i < SL_CPU_MAX; i++)
+        if (CPU_ISSET((size_t)i, &set)) rank[i] = (uint8_t)SL_MIN(rank_in_core(i), (int)MAX_RANK);
+    for (int r = 0; r <= MAX_RANK; r++)
+        for (int i = 0; i < SL_CPU_MAX && n < cap; i++)
+            if (CPU_ISSET((size_t)i, &set) && rank[i] == r) cpu[n++] = i;
+    return n;
+}
+
+int sl_cpu_now(void) { return sched_getcpu(); }
+
+#else
+
+int sl_cpu_list(int *cpu, int cap) { return (void)cpu, (void)cap, 0; }
+
+int sl_cpu_now(void) { return -1; }
 
 #endif
 

@@ -2,7 +2,7 @@
 //
 // Time and threads of os.h for Linux and macOS. sl_wait_word is the one place where a thread may
 // sleep: a futex on Linux, its twin __ulock on macOS.
-#define _GNU_SOURCE // pthread_setname_np, syscall
+#define _GNU_SOURCE // pthread_setname_np, pthread_setaffinity_np, syscall
 #define _DARWIN_C_SOURCE
 #include "os/os.h"
 
@@ -79,6 +79,17 @@ void sl_thread_join(sl_thread *thread) {
     if (!thread) return;
     SL_CHECK(pthread_join(thread->id, NULL) == 0);
     sl_free(thread);
+}
+
+void sl_thread_keep_to(const sl_thread *thread, const int *cpu, int n_cpu) {
+#if defined(__linux__)
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int i = 0; i < n_cpu; i++) CPU_SET((size_t)cpu[i], &set);
+    (void)pthread_setaffinity_np(thread->id, sizeof set, &set);
+#else
+    (void)thread, (void)cpu, (void)n_cpu;
+#endif
 }
 
 // ---- waiting ------------------------------------------------------------------------------------

@@ -155,6 +155,31 @@ TEST(waiting_for_a_stuck_thread_costs_nothing) {
     sl_pool_destroy(pool);
 }
 
+// ---- places -------------------------------------------------------------------------------------
+
+static void note_cpu(void *arg, int i_thread, int n_thread) {
+    (void)n_thread;
+    ((int *)arg)[i_thread] = sl_cpu_now();
+}
+
+TEST(threads_keep_apart) {
+    int list[SL_CPU_MAX], n_cpu = sl_cpu_list(list, SL_CPU_MAX), n_thread = n_cpu < 4 ? n_cpu : 4;
+    if (n_thread < 2) return; // one processor, or a system that ties no threads
+    for (int i = 0; i < n_cpu; i++)
+        for (int k = 0; k < i; k++) CHECK(list[i] != list[k]);
+    sl_pool *pool = open_pool(n_thread);
+    int n_apart = 0, cpu[4];
+    for (int run = 0; run < 200; run++) {
+        sl_pool_run(pool, n_thread, note_cpu, cpu);
+        bool apart = true;
+        for (int i = 0; i < n_thread; i++)
+            for (int k = 0; k < i; k++) apart &= cpu[i] != cpu[k];
+        n_apart += apart;
+    }
+    CHECK(n_apart >= 100); // the caller may be moved within a run; left alone, threads meet for seconds
+    sl_pool_destroy(pool);
+}
+
 // ---- trouble ------------------------------------------------------------------------------------
 
 TEST(impossible_sizes_are_refused) {

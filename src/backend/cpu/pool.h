@@ -4,9 +4,9 @@
 // 0, so a pool of one starts nothing. Nothing is allocated and no lock is taken after create; the
 // kernel is entered only to sleep and wake.
 //
-// Waiting is spinning at first, because phases are microseconds apart; then yielding; then
-// sleeping, so that an idle pool costs nothing and a late thread on a busy machine gets the
-// processor that it needs.
+// Waiting is spinning at first, because phases are microseconds apart; then sleeping, so that an idle pool costs
+// nothing and a late thread on a busy machine gets the processor that it needs. No two threads of a pool share a
+// processor as long as there are enough of those that the process may use.
 //
 // The pool knows nothing of plans or kernels. Work is split by the function itself, by (i_thread,
 // n_thread) alone.
