@@ -108,9 +108,14 @@ typedef struct run {
 static bool improve_affine(sl_fit *fit, float *best, const run *r, float inverse, float min) {
     sl_fit_sums s = sl_fit_sum_codes(r->x, r->w, r->n, inverse, min, 0, (float)r->max_code);
     float det = r->sum_w * s.qq - s.q * s.q;
-    if (!(det > 1e-6f * r->sum_w * s.qq)) return false; // all codes are the same
-    sl_fit f = {(r->sum_w * s.qx - r->sum_x * s.q) / det, (s.qq * r->sum_x - s.q * s.qx) / det, s.qq};
-    if (f.min > 0 && !r->free_min) f.scale = s.qx / s.qq, f.min = 0;
+    bool unlike = det > 1e-6f * r->sum_w * s.qq; // if all codes are the same, scale and min are one unknown
+    sl_fit f = {0, 0, s.qq};
+    if (!(s.qq > 0) || (r->free_min && !unlike)) return false;
+    if (unlike) {
+        f.scale = (r->sum_w * s.qx - r->sum_x * s.q) / det;
+        f.min = (s.qq * r->sum_x - s.q * s.qx) / det;
+    }
+    if (!unlike || (f.min > 0 && !r->free_min)) f.scale = s.qx / s.qq, f.min = 0;
     float gain = f.scale * s.qx + f.min * r->sum_x;
     if (!(f.scale > 0) || !(gain > *best)) return false;
     *best = gain;
