@@ -16,7 +16,7 @@ if [ "${1:-}" = pack ]; then
     rm -rf $pack && mkdir -p $pack/lib
     cp "$2"/apps/sluice "$2"/tools/sluice-synth "$2"/tests/test_{ops,tiny,bits} $pack/
     strip $pack/sluice $pack/sluice-synth $pack/test_*
-    ldd $pack/sluice | awk '/=> \// && !/libc.so|libm.so|ld-linux/ {print $3}' | xargs -I{} cp -L {} $pack/lib/
+    ldd $pack/sluice | awk '/=> \// && !/lib(c|m|stdc\+\+|gcc_s|tinfo)\.so/ {print $3}' | xargs -I{} cp -L {} $pack/lib/
     du -sh $pack
     exit
 fi
