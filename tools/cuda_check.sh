@@ -4,7 +4,7 @@
 # The CUDA backend on a machine that has a GPU but not our build: binaries are made elsewhere and carried there.
 #
 #   tools/cuda_check.sh pack BUILD   here: programs and tests of BUILD, stripped, with their libraries, into build-cuda/
-#   tools/cuda_check.sh run [OUT]    there, in the root of the tree: tests, sanitizers, figures; logs go to OUT
+#   tools/cuda_check.sh run [OUT]    there, in the root of the tree: tests, figures, sanitizers; OUT/all.log has it all
 #
 # Models are made there (sluice-synth). A part that fails does not stop the others; the status says whether one did.
 set -uo pipefail
@@ -24,36 +24,32 @@ fi
 out=${2:-${OUT:-/tmp/cuda_check}}
 models=${MODELS:-/dev/shm/sluice-models}
 mkdir -p "$out" "$models"
-export LD_LIBRARY_PATH=$PWD/$pack/lib SLUICE_SOURCE_DIR=$PWD SLUICE_TEST_BACKEND=cuda
+export SLUICE_SOURCE_DIR=$PWD SLUICE_TEST_BACKEND=cuda
 status=0
 
-# part NAME SECONDS COMMAND...: its output in OUT/NAME.log, its end on the terminal
+# part NAME SECONDS COMMAND...: its output at the end of OUT/all.log, the last lines of that on the terminal too
 part() {
-    local name=$1 limit=$2 begin=$SECONDS
+    local name=$1 limit=$2 begin=$SECONDS log
+    log=$(mktemp)
     shift 2
-    timeout "$limit" "$@" > "$out/$name.log" 2>&1
+    LD_LIBRARY_PATH=$PWD/$pack/lib timeout "$limit" "$@" > "$log" 2>&1
     local rc=$?
     [ $rc -ne 0 ] && status=1
-    echo "== $name: status $rc, $((SECONDS - begin)) s"
-    tail -n "${TAIL:-3}" "$out/$name.log"
+    { echo "== $name: status $rc, $((SECONDS - begin)) s" && cat "$log"; } >> "$out/all.log"
+    echo "== $name: status $rc, $((SECONDS - begin)) s" && tail -n "${TAIL:-3}" "$log"
+    rm "$log"
 }
 
 nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.mem --format=csv
-part ops 120 $pack/test_ops
-part tiny 120 $pack/test_tiny
-part bits 150 $pack/test_bits --filter tiny
-if command -v compute-sanitizer > /dev/null; then
-    for tool in memcheck racecheck initcheck; do
-        part "$tool" 45 compute-sanitizer --tool $tool --error-exitcode 1 $pack/test_ops --no-fork --filter "${SANITIZE:-matmul_add}"
-    done
-fi
+TAIL=12 part ops 100 $pack/test_ops
+TAIL=12 part tiny 60 $pack/test_tiny
 part synth1b 60 $pack/sluice-synth --shape llama-3.2-1b --type Q4_K_M -o "$models/1b.gguf"
 part synth8b 120 $pack/sluice-synth --shape llama-3.1-8b --type Q4_K_M -o "$models/8b.gguf"
 TAIL=40 part bench1b 90 $pack/sluice bench "$models/1b.gguf" --backend cuda --prefill 512 --decode 128 --depth 0,2048
 TAIL=40 part bench8b 120 $pack/sluice bench "$models/8b.gguf" --backend cuda --ctx 10000 --prefill 512 --decode 128 \
     --depth 0,8192 --rows 1,2,4,8
 if command -v ncu > /dev/null; then
-    part ncu 90 ncu --graph-profiling node --clock-control none --cache-control none --csv --log-file "$out/ncu.csv" \
+    part ncu 60 ncu --graph-profiling node --clock-control none --cache-control none --csv --log-file "$out/ncu.csv" \
         --metrics gpu__time_duration.sum,dram__bytes_read.sum,launch__registers_per_thread -c 1500 \
         $pack/sluice bench "$models/1b.gguf" --backend cuda --prefill 0 --decode 2 --depth 0 --reps 1
     python3 - "$out/ncu.csv" << 'END'
@@ -68,5 +64,11 @@ for r in csv.DictReader(rows):
 for key, t in time.most_common(40):
     print(f"{t / n[key]:9.2f} us x {n[key]:5d}  {key[0]} {key[1]} {key[2]}")
 END
+fi
+part bits 100 $pack/test_bits --filter tiny
+if command -v compute-sanitizer > /dev/null; then
+    for tool in memcheck racecheck initcheck; do
+        part "$tool" 45 compute-sanitizer --tool $tool --error-exitcode 1 $pack/test_ops --no-fork --filter "${SANITIZE:-matmul_add}"
+    done
 fi
 exit $status
