@@ -233,6 +233,19 @@ sluice_status sluice_seq_truncate(sluice_engine *engine, int32_t seq, int32_t n)
 /* Makes dst begin with the first n positions of src; shared, not copied. dst must be empty. */
 sluice_status sluice_seq_fork(sluice_engine *engine, int32_t dst, int32_t src, int32_t n);
 
+/* ---- sessions ---------------------------------------------------------------------------------------------- */
+
+/* Writes what a sequence holds (ids, keys and values) to a file, with n_app_bytes of the caller's own. The file is
+ * replaced whole or not at all, also if the process is killed meanwhile. */
+sluice_status sluice_session_save(const sluice_engine *engine, int32_t seq, const char *path, const void *app,
+                                  size_t n_app_bytes);
+/* Makes a sequence hold what a file says; what follows is the same to the bit as if it had never been away. *app
+ * (n_app_bytes and a NUL; yours, sluice_free) are the caller's own bytes. A file that is torn, damaged, or was made
+ * with another model, backend or type of cache is refused in one sentence; then the sequence is as it was, and nothing
+ * is lost but the time to compute it anew. */
+sluice_status sluice_session_load(sluice_engine *engine, int32_t seq, const char *path, char **app,
+                                  size_t *n_app_bytes);
+
 /* ---- forecasts ---------------------------------------------------------------------------------------------- */
 
 typedef struct sluice_plan_options {

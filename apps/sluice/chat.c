@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The chat. The whole conversation is rendered and encoded anew each turn; what the KV cache
-// already holds of it, the longest common beginning of the ids, is kept, and only the rest is
-// computed.
+// already holds of it, the longest common beginning of the ids, is kept (generate.h), and only the
+// rest is computed.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +10,13 @@
 #include "interrupt.h"
 #include "line_editor.h"
 #include "run.h"
+#include "saved_session.h"
 
 typedef struct chat_state {
     session *session;
     const run_options *options;
     conversation said;
-    int32_t *cached; // (n_ctx) ids that sequence 0 holds; their number is the sequence's length
-    int64_t n_turn;  // so that /retry draws other numbers
+    int64_t n_turn; // so that /retry draws other numbers
     bool leave;
 } chat_state;
 
@@ -30,18 +30,9 @@ static int emit_answer(void *user, const char *bytes, size_t n) {
     return out_write(bytes, n);
 }
 
-// Makes sequence 0 a beginning of the prompt that is at least one token short of it. Returns its
-// length.
-static size_t keep_common(chat_state *c, const int32_t *ids, size_t n_ids) {
-    size_t n_held = (size_t)sluice_seq_length(c->session->engine, 0), n = 0;
-    while (n < n_held && n + 1 < n_ids && c->cached[n] == ids[n]) n++;
-    if (sluice_seq_truncate(c->session->engine, 0, (int32_t)n) != SLUICE_OK) return 0;
-    return n;
-}
-
-static void remember_ids(chat_state *c, const int32_t *ids, size_t n_ids, const answer *a) {
-    size_t n_held = (size_t)sluice_seq_length(c->session->engine, 0);
-    for (size_t i = 0; i < n_held; i++) c->cached[i] = i < n_ids ? ids[i] : a->ids[i - n_ids];
+// What goes wrong is printed; the chat goes on.
+static void keep_session(chat_state *c) {
+    if (c->options->session_path) saved_session_store(c->session, &c->said, c->options->session_path);
 }
 
 static int answer_turn(chat_state *c, const int32_t *ids, size_t n_ids) {
@@ -59,17 +50,14 @@ static int answer_turn(chat_state *c, const int32_t *ids, size_t n_ids) {
     answer a = {0};
     generate_request request = {.ids = ids, .n_ids = n_ids, .n_max = options.n_max, .n_top = -1, .emit = emit_answer};
     int result = run_create_sampler(&request.sampler, c->session, &options);
-    if (result == APP_OK) {
-        request.n_cached = keep_common(c, ids, n_ids);
-        result = generate(&a, c->session, &request);
-        remember_ids(c, ids, n_ids, &a);
-    }
+    if (result == APP_OK) result = generate(&a, c->session, &request);
     if (result == APP_OK) result = out_write("\n", 1);
     if (result == APP_OK && a.stop == STOP_CONTEXT)
         fputs("(The context is full. /undo takes back a turn, /clear starts anew.)\n", stderr);
     if (result == APP_OK && a.stop == STOP_INTERRUPTED) fputs("(stopped)\n", stderr);
     if (result == APP_OK) run_print_speed(c->session, &a);
     if (result == APP_OK && a.text.n) result = conversation_add(&c->said, "assistant", a.text.data, a.text.n);
+    if (result == APP_OK) keep_session(c);
     answer_free(&a);
     sluice_sampler_destroy(&request.sampler);
     return result;
@@ -207,9 +195,8 @@ int chat(session *s, const run_options *options) {
     text message = {0};
     bool plain = options->raw || !s->model_info.has_chat_template;
     int result = conversation_init(&c.said, plain, options->tools_path);
+    if (result == APP_OK && options->session_path) result = saved_session_load(s, &c.said, options->session_path);
     if (result == APP_OK && options->system) result = conversation_set_system(&c.said, options->system);
-    c.cached = calloc((size_t)s->engine_info.n_ctx + 1, sizeof *c.cached);
-    if (result == APP_OK && !c.cached) result = app_fail("out of memory");
     if (result == APP_OK) result = line_editor_open(&editor);
     if (result == APP_OK) fprintf(stderr, "%s %s; /help lists the commands.\n", s->model_info.arch, s->model_info.name);
     while (result == APP_OK && !c.leave) {
@@ -220,7 +207,6 @@ int chat(session *s, const run_options *options) {
     }
     line_editor_close(editor);
     text_free(&message);
-    free(c.cached);
     conversation_deinit(&c.said);
     return result;
 }

@@ -8,6 +8,7 @@
 
 #include "interrupt.h"
 #include "run.h"
+#include "saved_session.h"
 
 #define AT(field) offsetof(run_options, field)
 
@@ -19,6 +20,8 @@ static const option run_table[] = {
     {0, "raw", OPTION_FLAG, AT(raw), NULL, 0, 0, "the prompt as it is, without the model's chat template"},
     {0, "system", OPTION_TEXT, AT(system), "TEXT", 0, 0, "the system message"},
     {0, "tools", OPTION_TEXT, AT(tools_path), "FILE", 0, 0, "a JSON array of tools for the chat template"},
+    {0, "session", OPTION_TEXT, AT(session_path), "FILE", 0, 0,
+     "keep what was computed, and a chat, in FILE, and go on from there"},
     {0, "json", OPTION_FLAG, AT(json), NULL, 0, 0, "print one JSON object: text, ids, stop reason, timings, counts"},
     {0, "logprobs", OPTION_INT, AT(n_top), "N", 0, 1000, "with --json: the N most likely tokens at each step"},
 };
@@ -84,15 +87,15 @@ int run_create_sampler(sluice_sampler **out, const session *s, const run_options
     return status == SLUICE_OK ? APP_OK : app_fail_library(status);
 }
 
-// The ids of the prompt that -p, -f or standard input gave.
-static int encode_prompt(const session *s, const run_options *options, const text *prompt, int32_t **ids, size_t *n) {
-    if (options->raw) return prompt_encode(s, prompt->data, prompt->n, ids, n);
-    conversation c;
-    int result = conversation_init(&c, !s->model_info.has_chat_template, options->tools_path);
-    if (result == APP_OK && options->system) result = conversation_set_system(&c, options->system);
-    if (result == APP_OK) result = conversation_add(&c, "user", prompt->data, prompt->n);
-    if (result == APP_OK) result = conversation_encode(&c, s, ids, n);
-    conversation_deinit(&c);
+// The prompt that -p, -f or standard input gave as a conversation, and its ids.
+static int encode_prompt(conversation *c, const session *s, const run_options *options, const text *prompt,
+                         int32_t **ids, size_t *n) {
+    *ids = NULL;
+    int result = conversation_init(c, options->raw || !s->model_info.has_chat_template, options->tools_path);
+    if (result == APP_OK && options->system) result = conversation_set_system(c, options->system);
+    if (result == APP_OK) result = conversation_add(c, "user", prompt->data, prompt->n);
+    if (result == APP_OK && options->raw) result = prompt_encode(s, prompt->data, prompt->n, ids, n);
+    else if (result == APP_OK) result = conversation_encode(c, s, ids, n);
     return result;
 }
 
@@ -101,12 +104,19 @@ static int emit_out(void *user, const char *bytes, size_t n) {
     return out_write(bytes, n);
 }
 
+static int store(const session *s, conversation *c, const answer *a, const char *path) {
+    int result = a->text.n ? conversation_add(c, "assistant", a->text.data, a->text.n) : APP_OK;
+    return result == APP_OK ? saved_session_store(s, c, path) : result;
+}
+
 static int run_once(session *s, const run_options *options, const text *prompt) {
     int32_t *ids;
     size_t n_ids;
     answer a = {0};
+    conversation c;
     sluice_sampler *sampler = NULL;
-    int result = encode_prompt(s, options, prompt, &ids, &n_ids);
+    int result = encode_prompt(&c, s, options, prompt, &ids, &n_ids);
+    if (result == APP_OK && options->session_path) result = saved_session_load(s, NULL, options->session_path);
     if (result == APP_OK) result = run_create_sampler(&sampler, s, options);
     if (result == APP_OK) {
         generate_request request = {.ids = ids,
@@ -118,10 +128,12 @@ static int run_once(session *s, const run_options *options, const text *prompt) 
         result = generate(&a, s, &request);
         if (result == APP_OK) result = options->json ? run_print_json(s, options, &request, &a) : out_write("\n", 1);
         if (result == APP_OK) run_print_speed(s, &a);
+        if (result == APP_OK && options->session_path) result = store(s, &c, &a, options->session_path);
         if (result == APP_OK && a.stop == STOP_INTERRUPTED) result = APP_INTERRUPTED;
     }
     answer_free(&a);
     sluice_sampler_destroy(&sampler);
+    conversation_deinit(&c);
     free(ids);
     return result;
 }
@@ -173,6 +185,7 @@ int cmd_run(int argc, char **argv) {
     if (result == APP_OK && !s.model_info.has_chat_template && (options.system || options.tools_path)) {
         result = app_fail("%s: has no chat template, which --system and --tools need", path);
     }
+    engine.prefix_cache = true;
     if (result == APP_OK) result = session_open_engine(&s, &engine, 1);
     if (result == APP_OK) result = interactive ? chat(&s, &options) : run_once(&s, &options, &prompt);
     session_close(&s);

@@ -94,6 +94,21 @@ void conversation_drop_last(conversation *c) {
     if (n) json_array_remove(c->messages, n - 1);
 }
 
+char *conversation_to_json(const conversation *c) { return json_dumps(c->root, JSON_COMPACT); }
+
+static bool is_message(const json_t *message) {
+    return json_is_string(json_object_get(message, "role")) && json_is_string(json_object_get(message, "content"));
+}
+
+bool conversation_take_json(conversation *c, const char *bytes, size_t n) {
+    json_t *root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, NULL), *messages = json_object_get(root, "messages");
+    bool good = json_is_array(messages);
+    for (size_t i = 0; i < json_array_size(messages); i++) good = good && is_message(json_array_get(messages, i));
+    if (good) good = json_array_clear(c->messages) == 0 && json_array_extend(c->messages, messages) == 0;
+    json_decref(root);
+    return good;
+}
+
 void conversation_clear(conversation *c) {
     while (conversation_length(c) > 1) conversation_drop_last(c);
     if (strcmp(role_at(c, 0), "system") != 0) conversation_drop_last(c);
@@ -137,7 +152,7 @@ int conversation_encode(const conversation *c, const session *s, int32_t **ids, 
         text_free(&prompt);
         return status;
     }
-    char *source = json_dumps(c->root, JSON_COMPACT), *prompt = NULL;
+    char *source = conversation_to_json(c), *prompt = NULL;
     if (!source) return app_fail("out of memory");
     sluice_status rendered = sluice_render(s->model, NULL, source, local_time_now(), &prompt);
     free(source);

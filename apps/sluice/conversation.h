@@ -24,6 +24,9 @@ int conversation_set_system(conversation *c, const char *content);
 size_t conversation_length(const conversation *c);
 const char *conversation_last_role(const conversation *c); // "" if there is none
 void conversation_drop_last(conversation *c);
+char *conversation_to_json(const conversation *c); // the caller's to free(); NULL: no memory
+// Takes the messages of what conversation_to_json gave in place of its own; false if it is no such thing.
+bool conversation_take_json(conversation *c, const char *bytes, size_t n);
 void conversation_clear(conversation *c); // all but the system message
 
 // The ids of the prompt that asks for the next answer. *ids is the caller's to free().

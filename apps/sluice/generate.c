@@ -102,9 +102,11 @@ static int prefill(answer *a, session *s, const generate_request *request) {
     progress_start(&bar, "prompt");
     double start = app_now_ms();
     for (size_t i = 0; i < request->n_ids; i++) sluice_sampler_accept(request->sampler, request->ids[i]);
-    a->n_prompt = request->n_ids - request->n_cached;
-    sluice_status status =
-        sluice_prefill(s->engine, 0, request->ids + request->n_cached, a->n_prompt, progress_update, &bar);
+    size_t n_held;
+    sluice_status status = sluice_seq_reuse(s->engine, 0, request->ids, request->n_ids, &n_held);
+    a->n_prompt = request->n_ids - n_held;
+    if (status == SLUICE_OK)
+        status = sluice_prefill(s->engine, 0, request->ids + n_held, a->n_prompt, progress_update, &bar);
     progress_end(&bar);
     a->prompt_ms = app_now_ms() - start;
     if (status == SLUICE_CANCELLED) return a->stop = STOP_INTERRUPTED, APP_OK;

@@ -35,8 +35,8 @@ typedef int generate_emit(void *user, const char *bytes,
                           size_t n); // of each piece of text; not APP_OK stops
 
 typedef struct generate_request {
-    const int32_t *ids; // (n_ids) the whole prompt; sequence 0 holds the first n_cached of them
-    size_t n_ids, n_cached;
+    const int32_t *ids; // (n_ids) the whole prompt; what sequence 0 or the cache hold of it is not computed again
+    size_t n_ids;
     int32_t n_max; // tokens to make; negative: no limit
     int32_t n_top; // log-probabilities to keep of each token; negative: none
     sluice_sampler *sampler;

@@ -8,7 +8,7 @@
 #include "generate.h"
 
 typedef struct run_options {
-    const char *prompt, *prompt_path, *system, *tools_path;
+    const char *prompt, *prompt_path, *system, *tools_path, *session_path;
     int32_t n_max, n_top;
     bool raw, json;
     float temp, top_p, min_p, typical_p, repeat_penalty, presence_penalty, frequency_penalty;

@@ -59,6 +59,7 @@ sluice_engine_options session_get_engine_options(const session_options *options)
                    : strcmp(options->repack, "off") == 0 ? SLUICE_REPACK_OFF
                                                          : SLUICE_REPACK_AUTO;
     e.wire = options->wire;
+    e.prefix_cache = options->prefix_cache;
     return e;
 }
 

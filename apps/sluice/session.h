@@ -11,6 +11,7 @@ typedef struct session_options {
     const char *pre, *backend, *kv, *repack;
     int32_t n_ctx, n_thread, n_thread_prefill, n_chunk;
     bool check, wire;
+    bool prefix_cache; // not an option: what a command wants
 } session_options;
 
 extern const option session_model_options[2]; // groups for a command's table; fields of session_options

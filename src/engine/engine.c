@@ -105,7 +105,7 @@ static void wire(sl_engine *e) {
 }
 
 static sl_status create(sl_engine *e, const sl_model *model, const sl_engine_options *o) {
-    e->backend = o->backend;
+    e->backend = o->backend, e->gguf = model->gguf;
     SL_TRY(sl_engine_plans_open(&e->plans, &e->device, model, o));
     SL_TRY(sl_engine_plans_fit(&e->plans, o));
     const sl_plan *widest = e->plans.plan[e->plans.n_width - 1];

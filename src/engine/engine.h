@@ -73,6 +73,12 @@ sl_status sl_engine_seq_fork(sl_engine *engine, int32_t dst, int32_t src, int32_
 // The inputs of the last step's matrix products, for an engine that keeps them: one call for each product and row.
 typedef void sl_engine_visit(void *user, const sl_plan_weight *weight, const float *row, uint32_t n_col);
 sl_status sl_engine_visit_inputs(sl_engine *engine, sl_engine_visit *visit, void *user);
+// What a sequence holds, to a file and back, with bytes of the caller's own. The file is replaced whole or not at all.
+// load: a file that is torn, damaged, or of another model, backend or type is refused in one sentence, and the sequence
+// is as it was. *app (n_app_bytes and a NUL) is the caller's, for sl_free.
+sl_status sl_engine_session_save(const sl_engine *engine, int32_t seq, const char *path, const void *app,
+                                 size_t n_app_bytes);
+sl_status sl_engine_session_load(sl_engine *engine, int32_t seq, const char *path, char **app, size_t *n_app_bytes);
 void sl_engine_get_memory(const sl_engine *engine, sl_engine_memory *out);
 void sl_engine_get_stats(const sl_engine *engine, sl_engine_stats *out);
 void sl_engine_get_device(const sl_engine *engine, sl_device_info *out);

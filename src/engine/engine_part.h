@@ -25,6 +25,7 @@ struct sl_engine {
     sl_program *program[SL_N_WIDTH]; // owned
     sl_device_buf workspace, kv_buf; // owned
     sl_kv kv;                        // owned
+    const sl_gguf *gguf;             // borrowed; what sessions are recognised by
     uint32_t n_vocab, n_row_max, n_logit_max;
 
     // Arguments of the step that is being made; all owned.
@@ -38,8 +39,8 @@ struct sl_engine {
     const char *logits; // rows of logits_stride bytes; in the workspace or in logits_copy
     size_t logits_stride;
     int32_t n_logit;
-    int width;     // its program
-    int32_t n_row; // and rows
+    int width;                // its program
+    int32_t n_row;            // and rows
     char *logits_copy;        // owned; NULL if the CPU sees the workspace
     sl_device_buf logits_buf; // owned; the device's view of it
 
@@ -49,6 +50,8 @@ struct sl_engine {
 
 // The tables and the tree for these programs.
 sl_kv_shape sl_engine_kv_shape(const sl_engine_plans *plans, const sl_engine_options *options);
+
+sl_status sl_engine_check_seq(const sl_engine *engine, int32_t seq);
 
 // Opens the device and makes the plans of the width classes, with copies of weights as options->repack has it. Both
 // are the caller's; on failure both are zeroed.

@@ -3,7 +3,7 @@
 // Sequences: prefill in chunks, and the ways back and sideways, which compute nothing.
 #include "engine/engine_part.h"
 
-static sl_status check_seq(const sl_engine *e, int32_t seq) {
+sl_status sl_engine_check_seq(const sl_engine *e, int32_t seq) {
     if (seq >= 0 && seq < e->kv.shape.n_seq) return SL_OK;
     return SL_FAIL(SL_BAD_ARG, "there is no sequence %d; the engine has %d", seq, e->kv.shape.n_seq);
 }
@@ -17,7 +17,7 @@ static sl_status check_ids(const sl_engine *e, const int32_t *ids, size_t n) {
 
 sl_status sl_engine_prefill(sl_engine *e, int32_t seq, const int32_t *ids, size_t n,
                             int (*progress)(void *user, uint64_t n, uint64_t total), void *user) {
-    SL_TRY(check_seq(e, seq));
+    SL_TRY(sl_engine_check_seq(e, seq));
     if (n == 0) return SL_FAIL(SL_BAD_ARG, "there are no tokens to prefill");
     int32_t first = e->kv.length[seq];
     if (n > (size_t)(e->kv.shape.n_ctx - first))
@@ -44,7 +44,7 @@ const int32_t *sl_engine_seq_ids(const sl_engine *e, int32_t seq) {
 
 sl_status sl_engine_seq_reuse(sl_engine *e, int32_t seq, const int32_t *ids, size_t n, size_t *n_held) {
     *n_held = 0;
-    SL_TRY(check_seq(e, seq));
+    SL_TRY(sl_engine_check_seq(e, seq));
     SL_TRY(check_ids(e, ids, n));
     if (n > 0) *n_held = (size_t)sl_kv_reuse(&e->kv, seq, ids, (int32_t)SL_MIN(n - 1, (size_t)e->kv.shape.n_ctx));
     else return sl_engine_seq_truncate(e, seq, 0);

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Sessions of `run`: what a file keeps is not computed again, changes nothing, and may be lost at any time."""
+import json, os, pathlib, pty, re, select, subprocess, tempfile, time, unittest
+
+from cli import SLUICE, TINY, Case, sluice
+
+MODEL, OTHER = TINY / "llama-linear-spm.gguf", TINY / "gemma3.gguf"
+PROMPT = "a prompt that is long enough to fill a block of the cache and to begin another one"
+
+
+class Folder(Case):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "session"
+
+    def run_once(self, *more, prompt=PROMPT, path=MODEL):
+        return sluice("run", path, "-p", prompt, "-n", "12", "--temp", "0", "--ctx", "512", "--json", *more)
+
+
+class Session(Folder):
+    def test_what_is_kept_is_not_computed(self):
+        plain = self.ok_json(self.run_once())
+        first = self.ok_json(self.run_once("--session", self.path))
+        again = self.ok_json(self.run_once("--session", self.path))
+        longer = self.ok_json(self.run_once("--session", self.path, prompt=PROMPT + " and more"))
+        n = len(plain["prompt_ids"])
+        self.assertEqual((first["timings"]["prompt_n"], again["timings"]["prompt_n"]), (n, 1))
+        self.assertLess(longer["timings"]["prompt_n"], len(longer["prompt_ids"]) - n // 2)
+        self.assertEqual(plain["ids"], first["ids"])
+        self.assertEqual(plain["ids"], again["ids"])
+        self.assertEqual(longer["ids"], self.ok_json(self.run_once(prompt=PROMPT + " and more"))["ids"])
+        self.assertEqual([p.name for p in self.path.parent.iterdir()], ["session"])
+
+    def test_what_cannot_be_used_costs_only_time(self):
+        want = self.ok_json(self.run_once("--session", self.path))
+        good = self.path.read_bytes()
+
+        def goes_on(content, *words, **more):
+            self.path.write_bytes(content)
+            done = self.run_once("--session", self.path, **more)
+            out = self.ok_json(done)
+            lines = done.stderr.decode().splitlines()
+            self.assertRegex(lines[0], r"\Asluice: .*session: .*; the session starts anew\Z")
+            for word in words:
+                self.assertIn(word, lines[0])
+            return out
+        for content, word in ((good[:len(good) // 2], "in the middle"), (b"", "no session"), (b"x" * 5000, "no session"),
+                              (good[:-9] + bytes([good[-9] ^ 1]) + good[-8:], "checksum")):
+            self.assertEqual(goes_on(content, word)["ids"], want["ids"])
+        goes_on(good, "another model", path=OTHER)
+        self.assertEqual(self.ok_json(self.run_once("--session", self.path, path=OTHER))["timings"]["prompt_n"], 1)
+
+    def test_what_cannot_be_written_is_said(self):
+        self.refused_at_the_end(self.run_once("--session", self.path.parent / "no folder" / "s"), "cannot create")
+        self.refused_at_the_end(self.run_once("--session", self.path.parent), "folder")
+
+    def refused_at_the_end(self, done, word):
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(word, done.stderr.decode().splitlines()[-1])
+
+
+class Talk(Folder):
+    def talk(self, *lines):
+        """A chat on a terminal; what it printed."""
+        master, slave = pty.openpty()
+        home = {**os.environ, "HOME": str(self.path.parent / "home"), "TERM": "dumb"}
+        home.pop("XDG_STATE_HOME", None)
+        args = [SLUICE, "run", str(MODEL), "--temp", "0", "-n", "8", "--ctx", "512", "--session", str(self.path)]
+        chat = subprocess.Popen(args, stdin=slave, stdout=slave, stderr=slave, env=home)
+        os.close(slave)
+        seen, deadline, lines = b"", time.monotonic() + 60, list(lines)
+        while time.monotonic() < deadline:
+            ready, _, _ = select.select([master], [], [], 1)
+            try:
+                more = os.read(master, 4096) if ready else b""
+            except OSError:
+                break
+            seen += more
+            if lines and seen.endswith(b"> "):
+                os.write(master, lines.pop(0).encode() + b"\n")
+        os.close(master)
+        self.assertEqual(chat.wait(10), 0, seen[-500:])
+        return seen.decode(errors="replace")
+
+    def test_a_chat_goes_on(self):
+        kept = self.path.parent / "kept.json"
+        first = self.talk("the first message is a little longer than the others", "/quit")
+        self.assertEqual(len(re.findall(r"prompt \d+ tokens", first)), 1)
+        computed = int(re.search(r"prompt (\d+) tokens", first)[1])
+        second = self.talk("no", f"/save {kept}", "/quit")
+        self.assertLess(int(re.search(r"prompt (\d+) tokens", second)[1]), computed)
+        messages = json.loads(kept.read_text())["messages"]
+        self.assertEqual([m["role"] for m in messages], ["user", "assistant"] * 2)
+        self.assertEqual(messages[2]["content"], "no")
+
+
+if __name__ == "__main__":
+    unittest.main()
