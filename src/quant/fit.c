@@ -7,8 +7,8 @@
 
 #include "base/compiler.h"
 
-enum { N_STEP = 10, N_POLISH = 3 };
-static const float step = 0.1f; // candidates span the run with `step * k` codes more or less, |k| <= N_STEP
+enum { N_STEP = 5, N_POLISH = 3 };
+static const float step = 0.2f; // candidates span the run with `step * k` codes more or less, |k| <= N_STEP
 
 // Below this a run is zero: no binary16 scale holds it.
 static const float tiny = 1e-15f;
