@@ -9,19 +9,24 @@
 #include "progress.h"
 
 #define AT(field) offsetof(session_options, field)
+#define KV_TYPES  "f32|f16|bf16|q8_0|q5_0|q4_0"
 
 const option session_model_options[2] = {
     {0, "pre", OPTION_TEXT, AT(pre), "NAME", 0, 0, "pre-tokenizer to use in place of the file's"},
     {0, "check", OPTION_FLAG, AT(check), NULL, 0, 0, "read all weights first and refuse NaN and infinities"},
 };
 
-const option session_engine_options[8] = {
+const option session_engine_options[11] = {
     {0, "backend", OPTION_CHOICE, AT(backend), "cpu|cuda|ref", 0, 0, "what computes (cpu; ref is the slow definition)"},
     {0, "ctx", OPTION_INT, AT(n_ctx), "N", 0, INT32_MAX, "positions to keep (0: the model's, at most 4096)"},
     {0, "threads", OPTION_INT, AT(n_thread), "N", 0, 1024, "threads while decoding (0: all processors)"},
     {0, "threads-prefill", OPTION_INT, AT(n_thread_prefill), "N", 0, 1024, "threads in prefill (0: as --threads)"},
     {0, "chunk", OPTION_INT, AT(n_chunk), "N", 0, 65536, "tokens of a prefill step (0: 512)"},
-    {0, "kv", OPTION_CHOICE, AT(kv), "f16|f32", 0, 0, "type of the KV cache (f16; on ref f32)"},
+    {0, "kv", OPTION_CHOICE, AT(kv), KV_TYPES, 0, 0,
+     "type of the KV cache (f16, or q8_0 if memory is too small for it; on ref f32)"},
+    {0, "kv-k", OPTION_CHOICE, AT(kv_k), KV_TYPES, 0, 0, "type of K in it (as --kv)"},
+    {0, "kv-v", OPTION_CHOICE, AT(kv_v), KV_TYPES, 0, 0, "type of V in it (as --kv)"},
+    {0, "kv-no-rotate", OPTION_FLAG, AT(kv_plain), NULL, 0, 0, "quantised K and V are not rotated, for comparisons"},
     {0, "repack", OPTION_CHOICE, AT(repack), "auto|on|off", 0, 0,
      "copy weights into the order of the kernels (auto: if memory is free)"},
     {0, "wire", OPTION_FLAG, AT(wire), NULL, 0, 0, "lock weights and workspace into memory"},
@@ -54,6 +59,9 @@ sluice_engine_options session_get_engine_options(const session_options *options)
     if (options->n_thread_prefill) e.n_thread_prefill = options->n_thread_prefill;
     if (options->n_chunk) e.n_row_max = options->n_chunk;
     if (options->kv) e.kv_k = e.kv_v = options->kv;
+    if (options->kv_k) e.kv_k = options->kv_k;
+    if (options->kv_v) e.kv_v = options->kv_v;
+    e.kv_rotate = !options->kv_plain;
     if (options->repack)
         e.repack = strcmp(options->repack, "on") == 0    ? SLUICE_REPACK_ON
                    : strcmp(options->repack, "off") == 0 ? SLUICE_REPACK_OFF

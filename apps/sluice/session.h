@@ -8,14 +8,14 @@
 #include "options.h"
 
 typedef struct session_options {
-    const char *pre, *backend, *kv, *repack;
+    const char *pre, *backend, *kv, *kv_k, *kv_v, *repack;
     int32_t n_ctx, n_thread, n_thread_prefill, n_chunk;
-    bool check, wire;
+    bool check, wire, kv_plain;
     bool prefix_cache; // not an option: what a command wants
 } session_options;
 
 extern const option session_model_options[2]; // groups for a command's table; fields of session_options
-extern const option session_engine_options[8];
+extern const option session_engine_options[11];
 
 typedef struct session {
     sluice_model *model;

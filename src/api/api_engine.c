@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/api_part.h"
+#include "quant/kv_codec.h"
 
 enum { MAX_THREADS = 1024, DEFAULT_CTX = 4096 };
 
@@ -16,14 +17,16 @@ sluice_engine_options sluice_engine_options_default(void) {
         .n_seq = 1,
         .n_row_max = 512,
         .n_logit_max = 8,
+        .kv_rotate = true,
     };
 }
 
 // The reference rounds nothing that it need not, the KV cache included.
 static sl_status kv_type(sl_type *out, const char *name, const sl_backend *backend) {
     if (!name) name = backend == &sl_backend_ref ? "f32" : "f16";
-    if (sl_type_parse(out, name) && (*out == SL_TYPE_F16 || *out == SL_TYPE_F32)) return SL_OK;
-    return SL_FAIL(SL_UNSUPPORTED, "a KV cache of type '%s' is not supported; there are f16 and f32", name);
+    if (sl_type_parse(out, name) && sl_kv_type_possible(*out)) return SL_OK;
+    return SL_FAIL(SL_UNSUPPORTED,
+                   "a KV cache of type '%s' is not supported; there are f32, f16, bf16, q8_0, q5_0 and q4_0", name);
 }
 
 static sl_status no_backend(const char *name) {
@@ -65,11 +68,13 @@ sl_status sl_api_engine_options(sl_engine_options *out, const sluice_model *mode
         .n_thread_prefill = o.n_thread_prefill ? o.n_thread_prefill : o.n_thread,
         .repack = (sl_repack_choice)o.repack,
         .prefix_cache = o.prefix_cache,
+        .kv_rotate = o.kv_rotate,
         .wire = o.wire,
         .progress = o.progress,
         .user = o.user,
     };
     if (!out->backend) return no_backend(backend);
+    out->kv_auto = !o.kv_k && !o.kv_v && out->backend != &sl_backend_ref;
     SL_TRY(kv_type(&out->type_k, o.kv_k, out->backend));
     return kv_type(&out->type_v, o.kv_v, out->backend);
 }
@@ -104,6 +109,12 @@ static uint64_t kv_position_bytes(const sl_plan *plan) {
     return n_bytes / SL_KV_BLK_LEN;
 }
 
+// As options have it: in small letters.
+static void name_type(char out[8], sl_type type) {
+    const char *name = sl_type_name(type);
+    for (int i = 0; i < 7 && name[i]; i++) out[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] + 32 : name[i]);
+}
+
 sluice_status sluice_engine_get_info(const sluice_engine *engine, sluice_engine_info *out) {
     API_NEED(out);
     memset(out, 0, sizeof *out);
@@ -133,6 +144,8 @@ sluice_status sluice_engine_get_info(const sluice_engine *engine, sluice_engine_
     };
     _Static_assert(sizeof out->device == sizeof device.name, "names of devices");
     memcpy(out->device, device.name, sizeof out->device);
+    name_type(out->kv_k, (sl_type)narrow->shape.type_k);
+    name_type(out->kv_v, (sl_type)narrow->shape.type_v);
     return SLUICE_OK;
 }
 

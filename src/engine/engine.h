@@ -24,6 +24,8 @@ typedef struct sl_engine_options {
     uint32_t n_ctx, n_seq, n_row_max, n_logit_max;
     int n_thread, n_thread_prefill;
     sl_type type_k, type_v;
+    bool kv_auto;   // types were not asked for: Q8_0 where the cache does not fit otherwise
+    bool kv_rotate; // quantised K and V are rotated
     sl_repack_choice repack;
     bool prefix_cache; // what sequences let go of stays for others to begin with, while its memory is not needed
     bool wire;

@@ -16,6 +16,11 @@ static uint32_t n_barrier(const sl_plan *plan) {
     return n;
 }
 
+static double value_bits(uint8_t type) {
+    const sl_type_info *info = sl_type_find(type);
+    return 8.0 * info->blk_bytes / info->blk_len;
+}
+
 static void explain_text(const sl_engine_plans *p, const sl_device_info *device, sl_buf *out) {
     const double mib = 1024 * 1024;
     const sl_plan_shape *shape = &p->plan[p->n_width - 1]->shape;
@@ -24,9 +29,11 @@ static void explain_text(const sl_engine_plans *p, const sl_device_info *device,
     if (p->copy_bytes)
         sl_buf_printf(out, "repacked    %10.1f MiB, copies of weights in the order of the kernels\n",
                       (double)p->copy_bytes / mib);
-    sl_buf_printf(out, "KV cache    %10.1f MiB, %u x %u positions, K %s, V %s\n", (double)p->kv_bytes / mib,
+    sl_buf_printf(out, "KV cache    %10.1f MiB, %u x %u positions, K %s, V %s", (double)p->kv_bytes / mib,
                   shape->n_slot, shape->n_ctx, sl_type_name((sl_type)shape->type_k),
                   sl_type_name((sl_type)shape->type_v));
+    sl_buf_printf(out, "; with scales %.1f and %.1f bits a value\n", value_bits(shape->type_k),
+                  value_bits(shape->type_v));
     sl_buf_printf(out, "workspace   %10.1f MiB\n\n", (double)p->workspace_bytes / mib);
     sl_buf_text(out, "rows of a step   ops  barriers   workspace bytes\n");
     for (int i = 0; i < p->n_width; i++)

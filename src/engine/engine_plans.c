@@ -32,6 +32,7 @@ static sl_status choose_shape(sl_plan_shape *shape, const sl_engine_options *o) 
         .n_kv_blk = (uint32_t)n_blk, // each sequence can be full at once: none can starve another
         .type_k = (uint8_t)o->type_k,
         .type_v = (uint8_t)o->type_v,
+        .kv_rotate = o->kv_rotate,
         .keep_inputs = o->keep_inputs,
     };
     shape->n_logit_max = SL_MIN(o->n_logit_max, shape->n_row_max);
@@ -110,28 +111,51 @@ static bool copies_fit(const sl_engine_plans *p) {
     return free_bytes == 0 || (need <= free_bytes && free_bytes - need >= room + p->copy_bytes / 4);
 }
 
+static bool cache_fits(const sl_engine_plans *p) {
+    uint64_t free_bytes = p->free_bytes;
+    return free_bytes == 0 || (p->kv_bytes <= free_bytes && p->workspace_bytes <= free_bytes - p->kv_bytes);
+}
+
+static void close_plans(sl_engine_plans *p, sl_device **device, const sl_backend *backend) {
+    sl_engine_plans_deinit(p);
+    backend->close(*device);
+    *device = NULL;
+}
+
+static sl_status open_plans(sl_engine_plans *out, sl_device **device, const sl_model *model, const sl_engine_options *o,
+                            bool repack) {
+    sl_device_options device_options = {.n_thread = o->n_thread,
+                                        .n_thread_prefill = o->n_thread_prefill,
+                                        .repack = repack,
+                                        .wire = o->wire,
+                                        .level = o->cpu_level};
+    SL_TRY(o->backend->open(device, &device_options));
+    sl_status status = plans_init(out, model, o, *device);
+    if (status != SL_OK) close_plans(out, device, o->backend);
+    return status;
+}
+
 sl_status sl_engine_plans_open(sl_engine_plans *out, sl_device **device, const sl_model *model,
                                const sl_engine_options *o) {
     *out = (sl_engine_plans){0};
     *device = NULL;
+    sl_engine_options chosen = *o;
+    bool repack = o->repack != SL_REPACK_OFF;
     SL_TRY(check_options(model, o));
     SL_TRY(o->backend->probe());
-    for (bool repack = o->repack != SL_REPACK_OFF;; repack = false) {
-        sl_device_options device_options = {.n_thread = o->n_thread,
-                                            .n_thread_prefill = o->n_thread_prefill,
-                                            .repack = repack,
-                                            .wire = o->wire,
-                                            .level = o->cpu_level};
-        SL_TRY(o->backend->open(device, &device_options));
-        sl_status status = plans_init(out, model, o, *device);
-        bool must = out->own_memory || o->repack == SL_REPACK_ON; // with memory of its own it has nothing but copies
-        bool done = out->copy_bytes == 0 || must || copies_fit(out);
-        if (status == SL_OK && done) return SL_OK;
-        sl_engine_plans_deinit(out);
-        o->backend->close(*device);
-        *device = NULL;
-        if (status != SL_OK) return status;
+    SL_TRY(open_plans(out, device, model, &chosen, repack));
+    if (o->kv_auto && !cache_fits(out)) {
+        close_plans(out, device, o->backend);
+        chosen.type_k = chosen.type_v = SL_TYPE_Q8_0;
+        if (open_plans(out, device, model, &chosen, repack) != SL_OK) { // not of this backend, or not for such heads
+            chosen.type_k = o->type_k, chosen.type_v = o->type_v;
+            SL_TRY(open_plans(out, device, model, &chosen, repack));
+        }
     }
+    bool must = out->own_memory || o->repack == SL_REPACK_ON; // with memory of its own it has nothing but copies
+    if (out->copy_bytes == 0 || must || copies_fit(out)) return SL_OK;
+    close_plans(out, device, o->backend);
+    return open_plans(out, device, model, &chosen, false);
 }
 
 void sl_engine_plans_deinit(sl_engine_plans *plans) {

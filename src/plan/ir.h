@@ -27,7 +27,7 @@ enum {
     SL_KV_BLK_LEN = 32,   // positions of a KV block
     SL_ACT_BLK_LEN = 256, // columns that share a scale in ACT16
     SL_ACT_SUM_LEN = 16,  // columns that share a sum in ACT16
-    SL_ACT_BASE = 254,    // a 16-bit activation is SL_ACT_BASE * hi + lo
+    SL_ACT_BASE = 256,    // a 16-bit activation is SL_ACT_BASE * hi + lo
     SL_WORKSPACE_ALIGN = 64,
 };
 
@@ -112,7 +112,7 @@ typedef struct sl_op {
 // F32: row-major floats, row_bytes = n_col * 4 rounded up to SL_WORKSPACE_ALIGN.
 // ACT16: activations for integer matrix products. In a row, for n_pad = n_col rounded up to SL_ACT_BLK_LEN:
 //   int8 hi[n_pad], int8 lo[n_pad], float d[n_pad/256], int32 sum[n_pad/16]
-// value ~ d[i/256] * (SL_ACT_BASE * hi[i] + lo[i]); hi, lo in -127..127; columns past n_col are 0;
+// value ~ d[i/256] * (SL_ACT_BASE * hi[i] + lo[i]); hi in -127..127; columns past n_col are 0;
 // sum[j] = sum over its 16 columns of (SL_ACT_BASE * hi + lo), exact. Non-finite input: d is NaN, hi and lo are 0.
 typedef enum sl_value_kind { SL_VALUE_F32, SL_VALUE_ACT16 } sl_value_kind;
 
@@ -154,7 +154,8 @@ typedef struct sl_plan_rope {
 // bytes in a block is the backend's own. Block b of K is at k_off + b * k_blk_bytes of the KV buffer, likewise V.
 typedef struct sl_plan_kv {
     uint32_t n_head_kv, head_dim, v_dim, window;
-    uint8_t type_k, type_v; // sl_type: F32, F16 (more to come)
+    uint32_t k_rot, v_rot;  // order of the rotation (quant/kv_codec.h) of what is stored; 0: none
+    uint8_t type_k, type_v; // sl_type: F32, F16, BF16, Q8_0, Q5_0, Q4_0
     uint64_t k_blk_bytes, v_blk_bytes;
     uint64_t k_off, v_off;
 } sl_plan_kv;
@@ -167,7 +168,8 @@ typedef struct sl_plan_shape {
     uint32_t n_slot;      // sequences
     uint32_t n_kv_blk;    // blocks of the pool
     uint8_t type_k, type_v;
-    uint32_t n_worker; // of the backend; 0 = 1
+    uint8_t kv_rotate;   // quantised K and V are rotated
+    uint32_t n_worker;   // of the backend; 0 = 1
     uint8_t keep_inputs; // what matrix products read stays in the workspace to the step's end (importance matrices)
 } sl_plan_shape;
 

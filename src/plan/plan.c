@@ -5,6 +5,7 @@
 #include "plan/plan.h"
 
 #include "plan/build_common.h"
+#include "quant/kv_codec.h"
 
 const sl_op_info sl_op_infos[SL_OP_COUNT] = {
 #define SL_OP(code, name, n_in, n_weight, attrs, fused) {#name, n_in, n_weight, fused},
@@ -13,9 +14,9 @@ const sl_op_info sl_op_infos[SL_OP_COUNT] = {
 };
 
 static sl_status check_kv_type(uint8_t type, const char *which) {
-    if (type == SL_TYPE_F32 || type == SL_TYPE_F16) return SL_OK;
-    return SL_FAIL(SL_UNSUPPORTED, "the %s cache cannot have type %s; f16 and f32 are supported", which,
-                   sl_type_name((sl_type)type));
+    if (sl_kv_type_possible((sl_type)type)) return SL_OK;
+    return SL_FAIL(SL_UNSUPPORTED, "the %s cache cannot have type %s; there are f32, f16, bf16, q8_0, q5_0 and q4_0",
+                   which, sl_type_name((sl_type)type));
 }
 
 static sl_status check_shape(const sl_plan_shape *s) {
@@ -43,6 +44,19 @@ static sl_status copy_ropes(sl_plan *p, const sl_config *c) {
     return SL_OK;
 }
 
+// Codes come in groups. *n_rot: the order of the rotation.
+static sl_status check_groups(uint32_t *n_rot, const sl_plan_shape *shape, uint8_t type, uint32_t dim, uint32_t layer) {
+    *n_rot = 0;
+    if (!sl_kv_code_bits((sl_type)type)) return SL_OK;
+    if (dim % SL_KV_GROUP != 0 || dim > SL_KV_MAX_DIM)
+        return SL_FAIL(
+            SL_UNSUPPORTED,
+            "a KV cache of type %s needs heads of whole groups of %d; those of layer %u are %u wide; use f16",
+            sl_type_name((sl_type)type), SL_KV_GROUP, layer, dim);
+    if (shape->kv_rotate) *n_rot = sl_kv_rotation(dim);
+    return SL_OK;
+}
+
 static sl_status describe_kv(sl_plan *p, const sl_config *c) {
     SL_TRY(sl_alloc(&p->kv, c->n_layer, sizeof *p->kv, "kv layers"));
     p->n_kv = c->n_layer;
@@ -54,6 +68,8 @@ static sl_status describe_kv(sl_plan *p, const sl_config *c) {
                                 .window = l->window,
                                 .type_k = p->shape.type_k,
                                 .type_v = p->shape.type_v};
+        SL_TRY(check_groups(&p->kv[i].k_rot, &p->shape, p->shape.type_k, l->head_dim, i));
+        SL_TRY(check_groups(&p->kv[i].v_rot, &p->shape, p->shape.type_v, l->v_dim, i));
     }
     return SL_OK;
 }

@@ -5,6 +5,7 @@
 // last barrier, to see that a barrier stands just where one is needed: where a worker touches what
 // another has written.
 #include "plan/verify_part.h"
+#include "quant/kv_codec.h"
 
 static uint64_t expected_row_bytes(const sl_value *v) {
     uint64_t n = (uint64_t)v->n_col * sizeof(float);
@@ -42,14 +43,21 @@ static uint64_t kv_block_bytes(const sl_plan_kv *kv, uint8_t type, uint32_t dim)
     return (uint64_t)SL_KV_BLK_LEN * kv->n_head_kv * sl_type_row_bytes(sl_type_find(type), dim);
 }
 
+// Codes are in whole groups, and only they are rotated: by a power of two that divides the head.
+static bool is_cache(uint8_t type, uint32_t dim, uint32_t n_rot) {
+    if (!sl_kv_type_possible((sl_type)type)) return false;
+    if (!sl_kv_code_bits((sl_type)type)) return n_rot == 0;
+    bool rotation = n_rot == 0 || (n_rot % SL_KV_GROUP == 0 && (n_rot & (n_rot - 1)) == 0 && dim % n_rot == 0);
+    return rotation && dim % SL_KV_GROUP == 0 && dim <= SL_KV_MAX_DIM;
+}
+
 // K and V of the layers stand one behind the other, without overlap, and end where the pool ends.
 static sl_status check_kv(const sl_plan *p) {
     uint64_t end = 0;
     for (uint32_t i = 0; i < p->n_kv; i++) {
         const sl_plan_kv *kv = &p->kv[i];
-        bool types = (kv->type_k == SL_TYPE_F32 || kv->type_k == SL_TYPE_F16) &&
-                     (kv->type_v == SL_TYPE_F32 || kv->type_v == SL_TYPE_F16);
-        if (!types || kv->k_blk_bytes != kv_block_bytes(kv, kv->type_k, kv->head_dim) ||
+        if (!is_cache(kv->type_k, kv->head_dim, kv->k_rot) || !is_cache(kv->type_v, kv->v_dim, kv->v_rot) ||
+            kv->k_blk_bytes != kv_block_bytes(kv, kv->type_k, kv->head_dim) ||
             kv->v_blk_bytes != kv_block_bytes(kv, kv->type_v, kv->v_dim) || kv->k_off != end ||
             kv->v_off != kv->k_off + kv->k_blk_bytes * p->shape.n_kv_blk)
             return SL_FAIL(SL_INTERNAL, "the plan is wrong at kv layer %u: types, bytes or offsets", i);

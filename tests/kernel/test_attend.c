@@ -5,9 +5,11 @@
 // chunks, windows, soft caps, odd sizes, shuffled blocks. Everything that a row must not see is
 // NaN: positions after it, blocks that are not its own, positions that left the window. Scratch and
 // output end at a guard page. Bits: a row alone, in a tile, with part of the heads, and on every
-// level.
+// level. Caches of codes are compared with what their codes stand for, which is defined elsewhere
+// (quant/kv_codec.h) and compared to the bit.
 #include "harness.h"
 
+#include "backend/cpu/kernels/kv_tile.h"
 #include "backend/cpu/kernels/select.h"
 #include "base/half.h"
 #include "os/os.h"
@@ -30,25 +32,71 @@ typedef struct shape {
     float softcap;
 } shape;
 
+typedef struct cache {
+    sl_type k, v;
+    bool rotate;
+} cache;
+
+static const cache caches[] = {
+    {SL_TYPE_F32, SL_TYPE_F32, false},  {SL_TYPE_F16, SL_TYPE_F16, false},  {SL_TYPE_BF16, SL_TYPE_F16, false},
+    {SL_TYPE_F16, SL_TYPE_BF16, false}, {SL_TYPE_Q8_0, SL_TYPE_Q8_0, true}, {SL_TYPE_Q5_0, SL_TYPE_Q5_0, true},
+    {SL_TYPE_Q4_0, SL_TYPE_Q4_0, true}, {SL_TYPE_Q8_0, SL_TYPE_Q4_0, true}, {SL_TYPE_Q4_0, SL_TYPE_F16, false},
+    {SL_TYPE_F16, SL_TYPE_Q5_0, false},
+};
+
 // A sequence of n_pos positions, and its rows of q at the last n_row of them.
 typedef struct scene {
     shape s;
-    sl_type type;
+    cache type;
     int32_t n_pos, n_row;
-    float *k, *v, *q; // (n_pos, n_head_kv * dim), k and v rounded as the cache stores them
+    float *k, *v, *q;        // (n_pos, n_head_kv * dim), what is given to the cache
+    double *k_held, *v_held; // and what it then holds, rotated back
     uint8_t *k_pool, *v_pool;
     int32_t blk_table[2 * MAX_BLK]; // slot 0 is another sequence, slot 1 ours
     int32_t pos[MAX_POS], slot[MAX_POS];
     sl_cpu_attend a;
 } scene;
 
-static float *random_floats(size_t n, sl_type rounded_to) {
+static float *random_floats(size_t n) {
     float *f = malloc(n * sizeof *f);
-    for (size_t i = 0; i < n; i++) {
-        f[i] = (float)test_normal();
-        if (rounded_to == SL_TYPE_F16) f[i] = sl_f16_to_f32(sl_f16_from_f32(f[i]));
-    }
+    for (size_t i = 0; i < n; i++) f[i] = (float)test_normal();
     return f;
+}
+
+static uint32_t rotation(sl_type type, bool rotate, uint32_t dim) {
+    return rotate && sl_kv_code_bits(type) ? sl_kv_rotation(dim) : 0;
+}
+
+static void rotate_back(double *x, uint32_t n, uint32_t n_rot) {
+    for (uint32_t first = 0; n_rot && first < n; first += n_rot) {
+        double y[SL_KV_MAX_DIM] = {0};
+        for (uint32_t i = 0; i < n_rot; i++)
+            for (uint32_t k = 0; k < n_rot; k++) y[i] += __builtin_parity(i & k) ? -x[first + k] : x[first + k];
+        for (uint32_t i = 0; i < n_rot; i++) x[first + i] = y[i] / sqrt(n_rot);
+    }
+}
+
+// What a cache holds of a vector.
+static void hold(double *out, const float *in, uint32_t dim, sl_type type, uint32_t n_rot) {
+    float x[SL_KV_MAX_DIM];
+    memcpy(x, in, dim * sizeof *x);
+    sl_kv_rotate(x, dim, n_rot);
+    for (uint32_t i = 0; i < dim; i++) {
+        static uint8_t code[SL_KV_GROUP];
+        static float d;
+        if (sl_kv_code_bits(type) && i % SL_KV_GROUP == 0) d = sl_f16_to_f32(sl_kv_encode(type, code, x + i));
+        out[i] = type == SL_TYPE_F32    ? (double)x[i]
+                 : type == SL_TYPE_F16  ? (double)sl_f16_to_f32(sl_f16_from_f32(x[i]))
+                 : type == SL_TYPE_BF16 ? (double)sl_bf16_to_f32(sl_bf16_from_f32(x[i]))
+                                        : (double)d * sl_kv_level(type, code[i % SL_KV_GROUP]);
+    }
+    rotate_back(out, dim, n_rot);
+}
+
+static double *hold_all(const float *in, size_t n, uint32_t dim, sl_type type, uint32_t n_rot) {
+    double *out = malloc(n * dim * sizeof *out);
+    for (size_t i = 0; i < n; i++) hold(out + i * dim, in + i * dim, dim, type, n_rot);
+    return out;
 }
 
 static void fill_pools(scene *c) {
@@ -70,26 +118,37 @@ static void fill_pools(scene *c) {
         if (i < first_seen) continue; // stays NaN
         int32_t blk = c->blk_table[MAX_BLK + i / SL_KV_BLK_LEN];
         uint32_t at = (uint32_t)(i % SL_KV_BLK_LEN);
-        levels[n_level - 1].kv_write[c->type](c->k_pool + (uint64_t)blk * c->a.k_blk_bytes, c->k + (size_t)i * k_dim,
-                                              s->n_head_kv, s->head_dim, at, 0);
-        levels[0].kv_write[c->type](c->v_pool + (uint64_t)blk * c->a.v_blk_bytes, c->v + (size_t)i * v_dim,
-                                    s->n_head_kv, s->v_dim, at, 1);
+        levels[n_level - 1].kv_write[c->type.k](c->k_pool + (uint64_t)blk * c->a.k_blk_bytes, c->k + (size_t)i * k_dim,
+                                                s->n_head_kv, s->head_dim, at, false, c->a.k_rot);
+        levels[0].kv_write[c->type.v](c->v_pool + (uint64_t)blk * c->a.v_blk_bytes, c->v + (size_t)i * v_dim,
+                                      s->n_head_kv, s->v_dim, at, true, c->a.v_rot);
     }
 }
 
-static scene *make_scene(const shape *s, sl_type type, int32_t n_pos, int32_t n_row) {
+static scene *make_scene(const shape *s, cache type, int32_t n_pos, int32_t n_row) {
     scene *c = calloc(1, sizeof *c);
     c->s = *s, c->type = type, c->n_pos = n_pos, c->n_row = n_row;
-    uint64_t elem = type == SL_TYPE_F16 ? 2 : 4;
-    c->q = random_floats((size_t)n_row * s->n_head * s->head_dim, SL_TYPE_F32);
-    c->k = random_floats((size_t)n_pos * s->n_head_kv * s->head_dim, type);
-    c->v = random_floats((size_t)n_pos * s->n_head_kv * s->v_dim, type);
+    uint64_t k_head_bytes = SL_KV_BLK_LEN * sl_type_row_bytes(sl_type_find(type.k), s->head_dim);
+    uint64_t v_head_bytes = SL_KV_BLK_LEN * sl_type_row_bytes(sl_type_find(type.v), s->v_dim);
+    uint32_t k_rot = rotation(type.k, type.rotate, s->head_dim), v_rot = rotation(type.v, type.rotate, s->v_dim);
+    size_t n_kv = (size_t)n_pos * s->n_head_kv;
+    c->q = random_floats((size_t)n_row * s->n_head * s->head_dim);
+    c->k = random_floats(n_kv * s->head_dim);
+    c->v = random_floats(n_kv * s->v_dim);
+    c->k_held = hold_all(c->k, n_kv, s->head_dim, type.k, k_rot);
+    c->v_held = hold_all(c->v, n_kv, s->v_dim, type.v, v_rot);
     for (int32_t i = 0; i < n_row; i++) c->pos[i] = n_pos - n_row + i, c->slot[i] = 1;
     c->a = (sl_cpu_attend){.q = c->q,
                            .q_stride = s->n_head * s->head_dim * sizeof(float),
                            .out_stride = s->n_head * s->v_dim * sizeof(float),
-                           .k_blk_bytes = SL_KV_BLK_LEN * elem * s->n_head_kv * s->head_dim,
-                           .v_blk_bytes = SL_KV_BLK_LEN * elem * s->n_head_kv * s->v_dim,
+                           .k_blk_bytes = k_head_bytes * s->n_head_kv,
+                           .v_blk_bytes = v_head_bytes * s->n_head_kv,
+                           .k_head_bytes = k_head_bytes,
+                           .v_head_bytes = v_head_bytes,
+                           .k_rot = k_rot,
+                           .v_rot = v_rot,
+                           .type_k = (uint8_t)type.k,
+                           .type_v = (uint8_t)type.v,
                            .pos = c->pos,
                            .slot = c->slot,
                            .blk_table = c->blk_table,
@@ -106,7 +165,7 @@ static scene *make_scene(const shape *s, sl_type type, int32_t n_pos, int32_t n_
     return c;
 }
 
-static void free_scene(scene *c) { free(c->q), free(c->k), free(c->v), free(c); }
+static void free_scene(scene *c) { free(c->q), free(c->k), free(c->v), free(c->k_held), free(c->v_held), free(c); }
 
 // One query head of one row, in double.
 static void reference(double *out, const scene *c, int32_t row, uint32_t head) {
@@ -117,9 +176,9 @@ static void reference(double *out, const scene *c, int32_t row, uint32_t head) {
     const float *q = c->q + ((size_t)row * s->n_head + head) * s->head_dim;
     double max = -INFINITY, sum = 0;
     for (int32_t p = first; p <= last; p++) {
-        const float *k = c->k + ((size_t)p * s->n_head_kv + head_kv) * s->head_dim;
+        const double *k = c->k_held + ((size_t)p * s->n_head_kv + head_kv) * s->head_dim;
         double score = 0;
-        for (uint32_t d = 0; d < s->head_dim; d++) score += (double)q[d] * (double)k[d];
+        for (uint32_t d = 0; d < s->head_dim; d++) score += (double)q[d] * k[d];
         score *= (double)c->a.scale;
         if (s->softcap > 0) score = (double)s->softcap * tanh(score / (double)s->softcap);
         weight[p] = score;
@@ -127,10 +186,10 @@ static void reference(double *out, const scene *c, int32_t row, uint32_t head) {
     }
     for (uint32_t d = 0; d < s->v_dim; d++) out[d] = 0;
     for (int32_t p = first; p <= last; p++) {
-        const float *v = c->v + ((size_t)p * s->n_head_kv + head_kv) * s->v_dim;
+        const double *v = c->v_held + ((size_t)p * s->n_head_kv + head_kv) * s->v_dim;
         double w = exp(weight[p] - max);
         sum += w;
-        for (uint32_t d = 0; d < s->v_dim; d++) out[d] += w * (double)v[d];
+        for (uint32_t d = 0; d < s->v_dim; d++) out[d] += w * v[d];
     }
     for (uint32_t d = 0; d < s->v_dim; d++) out[d] /= sum;
 }
@@ -145,45 +204,56 @@ static float *run(const sl_cpu_kernels *k, const scene *c, int32_t n_row, uint32
             for (uint32_t h = 0; h < group; h += n_head) {
                 int32_t row_end = row + n_row < c->n_row ? row + n_row : c->n_row;
                 uint32_t end = h + n_head < group ? h + n_head : group, n_query = (uint32_t)(row_end - row) * (end - h);
-                size_t n_bytes = (k->attend_scratch_bytes(n_query, a.v_dim) + 63) / 64 * 64; // keeps it aligned
+                size_t n_bytes =
+                    (k->attend_scratch_bytes(n_query, a.head_dim, a.v_dim) + 63) / 64 * 64; // keeps it aligned
                 static uint8_t *scratch;
                 static size_t scratch_bytes;
                 if (n_bytes != scratch_bytes) scratch = test_guarded(scratch_bytes = n_bytes);
                 memset(scratch, 0xff, n_bytes);
-                k->attend[c->type](&a, (uint32_t)row, (uint32_t)row_end, head_kv * group + h, head_kv * group + end,
-                                   scratch);
+                k->attend(&a, (uint32_t)row, (uint32_t)row_end, head_kv * group + h, head_kv * group + end, scratch);
             }
     return a.out;
 }
 
 // Scores are sums of head_dim products of size 1, over sqrt(head_dim): off by a few 1e-7; the sums
-// of V likewise.
-static const double BOUND = 4e-6;
+// of V likewise. Against codes Q and the weights have 16 bits: Q is off by up to 1/65024 of the largest of its group,
+// which makes a score off by 3e-5, and of thousands the worst by five times that; so is its weight, and V is up to 3.
+// Eight bits of K or V are off by two hundred times that, halves by about as much.
+static const double BOUND = 4e-6, BOUND_CODES = 4e-4;
+
+static const char *cache_name(const cache *c) {
+    static char name[64];
+    snprintf(name, sizeof name, "%s/%s%s", sl_type_name(c->k), sl_type_name(c->v), c->rotate ? " rotated" : "");
+    return name;
+}
 
 static void check_values(const scene *c, const float *out, const char *level) {
     static double want[512];
+    double bound = sl_kv_code_bits(c->type.k) || sl_kv_code_bits(c->type.v) ? BOUND_CODES : BOUND;
     for (int32_t row = 0; row < c->n_row; row++)
         for (uint32_t head = 0; head < c->s.n_head; head++) {
             reference(want, c, row, head);
             for (uint32_t d = 0; d < c->s.v_dim; d++) {
                 float got = out[((size_t)row * c->s.n_head + head) * c->s.v_dim + d];
-                if (!(fabs((double)got - want[d]) <= BOUND))
+                if (!(fabs((double)got - want[d]) <= bound))
                     test_failed(__FILE__, __LINE__, "%s %s: position %d head %u dim %u is %.8g, not %.8g", level,
-                                sl_type_name(c->type), c->pos[row], head, d, (double)got, want[d]);
+                                cache_name(&c->type), c->pos[row], head, d, (double)got, want[d]);
             }
         }
 }
 
 static void check(shape s, int32_t n_pos, int32_t n_row) {
     find_levels();
-    for (int t = 0; t < 2; t++) {
-        scene *c = make_scene(&s, t ? SL_TYPE_F16 : SL_TYPE_F32, n_pos, n_row);
+    for (size_t t = 0; t < SL_COUNT(caches); t++) {
+        if (sl_kv_code_bits(caches[t].k) && s.head_dim % SL_KV_GROUP != 0) continue;
+        if (sl_kv_code_bits(caches[t].v) && s.v_dim % SL_KV_GROUP != 0) continue;
+        scene *c = make_scene(&s, caches[t], n_pos, n_row);
         uint32_t group = s.n_head / s.n_head_kv, most = group < SL_CPU_TILE_QUERIES ? group : SL_CPU_TILE_QUERIES;
         size_t n_bytes = (size_t)n_row * c->a.out_stride;
         float *base = run(&levels[0], c, 1, 1);
         check_values(c, base, names[0]);
         for (int l = 0; l < n_level; l++) {
-            if (l > 0 && levels[l].attend[c->type] == levels[l - 1].attend[c->type]) continue; // the lower level's
+            if (l > 0 && levels[l].attend == levels[l - 1].attend) continue; // the lower level's
             const struct {
                 int32_t n_row;
                 uint32_t n_head;
@@ -194,7 +264,7 @@ static void check(shape s, int32_t n_pos, int32_t n_row) {
                 float *out = run(&levels[l], c, tiles[i].n_row, tiles[i].n_head);
                 if (memcmp(out, base, n_bytes) != 0)
                     test_failed(__FILE__, __LINE__, "%s %s: other bits in tiles of %d rows, %u heads", names[l],
-                                sl_type_name(c->type), tiles[i].n_row, tiles[i].n_head);
+                                cache_name(&c->type), tiles[i].n_row, tiles[i].n_head);
             }
         }
         free_scene(c);
@@ -204,7 +274,7 @@ static void check(shape s, int32_t n_pos, int32_t n_row) {
 TEST(short_texts) {
     for (int32_t n = 1; n <= 70; n += 23) check((shape){4, 2, 64, 64, 0, 0}, n, n);
 }
-TEST(grouped_heads_over_chunks) { check((shape){14, 2, 64, 64, 0, 0}, 600, test_quick() ? 7 : 40); }
+TEST(grouped_heads_over_chunks) { check((shape){14, 2, 64, 64, 0, 0}, 530, test_quick() ? 3 : 9); }
 TEST(tile_across_a_chunk) { check((shape){3, 1, 32, 32, 0, 0}, 270, 30); }
 TEST(a_full_chunk_and_one_more) { check((shape){2, 2, 16, 16, 0, 0}, 514, 5); }
 TEST(large_heads) { check((shape){4, 1, 256, 256, 0, 0}, 300, test_quick() ? 4 : 9); }
@@ -232,35 +302,43 @@ TEST(soft_caps) {
 // Scores far apart: all weight on one position, the others underflow.
 TEST(extreme_scores) {
     find_levels();
-    scene *c = make_scene(&(shape){1, 1, 16, 16, 0, 0}, SL_TYPE_F32, 700, 3);
+    scene *c = make_scene(&(shape){1, 1, 32, 32, 0, 0}, caches[0], 700, 3);
     c->a.scale = 1000;
     for (int l = 0; l < n_level; l++) check_values(c, run(&levels[l], c, 3, 1), names[l]);
     c->a.scale = 0; // all alike: the mean
-    for (int l = 0; l < n_level; l++) check_values(c, run(&levels[l], c, 3, 1), names[l]);
+    for (size_t i = 0; i < SL_COUNT(caches); i++) {
+        free_scene(c);
+        c = make_scene(&(shape){1, 1, 32, 32, 0, 0}, caches[i], 700, 3);
+        c->a.scale = 0;
+        for (int l = 0; l < n_level; l++) check_values(c, run(&levels[l], c, 3, 1), names[l]);
+    }
     free_scene(c);
 }
 
-// A NaN or an infinity in V reaches the rows that see it and no other, in tiles too.
+// A NaN or an infinity in V reaches the rows that see it and no other, in tiles too; of codes, all dims of its group.
 TEST(bad_values_reach_only_those_who_see_them) {
     find_levels();
-    for (int l = 0; l < n_level; l++) {
-        scene *c = make_scene(&(shape){2, 1, 16, 16, 0, 0}, SL_TYPE_F16, 290, 16);
-        float *v = random_floats(16, SL_TYPE_F16);
-        v[3] = INFINITY, v[4] = NAN;
-        int32_t blk = c->blk_table[MAX_BLK + 280 / SL_KV_BLK_LEN];
-        levels[0].kv_write[SL_TYPE_F16](c->v_pool + (uint64_t)blk * c->a.v_blk_bytes, v, 1, 16, 280 % SL_KV_BLK_LEN, 1);
-        float *out = run(&levels[l], c, 16, 2);
-        for (int32_t row = 0; row < 16; row++)
-            for (int d = 0; d < 16; d++) {
-                float x = out[row * 32 + d];
-                bool bad = c->pos[row] >= 280 && (d == 3 || d == 4);
-                if (bad == (bool)isfinite(x))
-                    test_failed(__FILE__, __LINE__, "%s: position %d dim %d is %g", names[l], c->pos[row], d,
-                                (double)x);
-            }
-        free(v);
-        free_scene(c);
-    }
+    for (int l = 0; l < n_level; l++)
+        for (size_t t = 0; t < SL_COUNT(caches); t++) {
+            scene *c = make_scene(&(shape){2, 1, 32, 32, 0, 0}, caches[t], 290, 16);
+            float *v = random_floats(32);
+            bool codes = sl_kv_code_bits(c->type.v) > 0;
+            v[3] = INFINITY, v[4] = NAN;
+            int32_t blk = c->blk_table[MAX_BLK + 280 / SL_KV_BLK_LEN];
+            levels[l].kv_write[c->type.v](c->v_pool + (uint64_t)blk * c->a.v_blk_bytes, v, 1, 32, 280 % SL_KV_BLK_LEN,
+                                          true, c->a.v_rot);
+            float *out = run(&levels[l], c, 16, 2);
+            for (int32_t row = 0; row < 16; row++)
+                for (int d = 0; d < 32; d++) {
+                    float x = out[row * 64 + d];
+                    bool bad = c->pos[row] >= 280 && (codes || d == 3 || d == 4);
+                    if (bad == (bool)isfinite(x))
+                        test_failed(__FILE__, __LINE__, "%s %s: position %d dim %d is %g", names[l],
+                                    cache_name(&c->type), c->pos[row], d, (double)x);
+                }
+            free(v);
+            free_scene(c);
+        }
 }
 
 TEST(halves_are_stored_as_defined) {
@@ -274,31 +352,111 @@ TEST(halves_are_stored_as_defined) {
                     first + i < 1u << 16 ? sl_f32_bits(sl_f16_to_f32((uint16_t)(first + i))) : (uint32_t)test_random();
                 in[i] = sl_f32_from_bits(bits);
             }
-            levels[l].kv_write[SL_TYPE_F16]((uint8_t *)blk, in, 1, 48, 7, 1);
-            for (uint32_t i = 0; i < 48; i++) {
-                uint16_t got = blk[7 * 48 + i], want = sl_f16_from_f32(in[i]);
-                if (isnan(in[i]) ? !isnan(sl_f16_to_f32(got)) : got != want)
-                    test_failed(__FILE__, __LINE__, "%s: %g is stored as %04x, not %04x", names[l], (double)in[i], got,
-                                want);
+            for (int brain = 0; brain < 2; brain++) {
+                levels[l].kv_write[brain ? SL_TYPE_BF16 : SL_TYPE_F16]((uint8_t *)blk, in, 1, 48, 7, true, 0);
+                for (uint32_t i = 0; i < 48; i++) {
+                    uint16_t got = blk[7 * 48 + i], want = brain ? sl_bf16_from_f32(in[i]) : sl_f16_from_f32(in[i]);
+                    float back = brain ? sl_bf16_to_f32(got) : sl_f16_to_f32(got);
+                    if (isnan(in[i]) ? !isnan(back) : got != want)
+                        test_failed(__FILE__, __LINE__, "%s: %g is stored as %04x, not %04x", names[l], (double)in[i],
+                                    got, want);
+                }
             }
         }
+    }
+}
+
+// The code of (position, dim) in a tile, by the words of kv_tile.h.
+static uint8_t code_at(const uint8_t *tile, uint32_t pos, uint32_t dim, int bits, bool is_v) {
+    if (bits == 8)
+        return is_v ? tile[128 * (pos / 4) + 4 * dim + pos % 4] ^ 0x80 : tile[128 * (dim / 4) + 4 * pos + dim % 4];
+    uint8_t b = is_v ? tile[64 * (pos / 4) + 4 * (dim % 16) + pos % 4] : tile[128 * (dim / 4 % 4) + 4 * pos + dim % 4];
+    uint8_t low = dim < 16 ? b & 15 : b >> 4;
+    if (bits == 4) return low;
+    const uint8_t *fifth = tile + 512;
+    uint8_t f = is_v ? fifth[16 * (pos / 4) + 4 * (dim % 4) + pos % 4] : fifth[4 * pos + dim % 4];
+    return (uint8_t)(low | (f >> dim / 4 & 1) << 4);
+}
+
+static void check_codes(int l, sl_type type, const float *in, uint32_t dim, uint32_t pos, bool is_v) {
+    static float x[SL_KV_MAX_DIM];
+    int bits = sl_kv_code_bits(type);
+    uint32_t n_group = dim / SL_KV_GROUP, n_rot = test_below(4) ? sl_kv_rotation(dim) : 0;
+    size_t n_bytes = SL_KV_BLK_LEN * sl_type_row_bytes(sl_type_find(type), dim);
+    uint8_t *blk = test_guarded(n_bytes);
+    memset(blk, 0xa5, n_bytes);
+    levels[l].kv_write[type](blk, in, 1, dim, pos, is_v, n_rot);
+    memcpy(x, in, dim * sizeof *x);
+    sl_kv_rotate(x, dim, n_rot);
+    for (uint32_t g = 0; g < n_group; g++) {
+        const uint8_t *tile = blk + g * n_bytes / n_group;
+        uint8_t want[SL_KV_GROUP];
+        uint16_t want_d = sl_kv_encode(type, want, x + g * SL_KV_GROUP), d;
+        memcpy(&d, tile + n_bytes / n_group - 64 + 2 * pos, sizeof d);
+        if (d != want_d)
+            test_failed(__FILE__, __LINE__, "%s %s: scale %04x, not %04x", names[l], sl_type_name(type), d, want_d);
+        for (uint32_t i = 0; i < SL_KV_GROUP; i++) {
+            uint8_t got = code_at(tile, pos, i, bits, is_v);
+            if (got != want[i])
+                test_failed(__FILE__, __LINE__, "%s %s %s: code %u of group %u is %u, not %u", names[l],
+                            sl_type_name(type), is_v ? "V" : "K", i, g, got, want[i]);
+        }
+    }
+}
+
+// To the bit on every level, whatever is written, and next to old bytes.
+TEST(codes_are_stored_as_defined) {
+    static const sl_type types[] = {SL_TYPE_Q8_0, SL_TYPE_Q5_0, SL_TYPE_Q4_0};
+    static const uint32_t dims[] = {32, 64, 96, 256};
+    find_levels();
+    for (int i = 0; i < (test_quick() ? 200 : 2000); i++) {
+        uint32_t dim = dims[i % 4], pos = test_below(SL_KV_BLK_LEN);
+        float *in = random_floats(dim), scale = powf(10, (float)test_below(12) - 6);
+        for (uint32_t k = 0; k < dim; k++) in[k] *= i % 7 == 6 ? 0 : k % 9 == 0 ? 30 * scale : scale;
+        if (i % 50 == 49) in[test_below(dim)] = i % 100 == 99 ? NAN : -INFINITY;
+        if (i % 50 == 48) in[test_below(dim)] = 3e38f;
+        for (int l = 0; l < n_level; l++)
+            for (size_t t = 0; t < SL_COUNT(types); t++) check_codes(l, types[t], in, dim, pos, i & 1);
+        free(in);
+    }
+}
+
+// No code is worse than its type promises: half a step for normal values, rotated or not.
+TEST(codes_are_close) {
+    static const sl_type types[] = {SL_TYPE_Q8_0, SL_TYPE_Q5_0, SL_TYPE_Q4_0};
+    static const double most[] = {0.00004, 0.0019, 0.0068}; // of the mean square; GGUF's formulas: 0.0074 with 4 bits
+    for (size_t t = 0; t < SL_COUNT(types); t++) {
+        double sum = 0, error = 0;
+        for (int i = 0; i < 2000; i++) {
+            float *in = random_floats(128);
+            double out[128];
+            hold(out, in, 128, types[t], i % 2 ? 128 : 0);
+            for (int k = 0; k < 128; k++)
+                sum += (double)in[k] * (double)in[k], error += ((double)in[k] - out[k]) * ((double)in[k] - out[k]);
+            free(in);
+        }
+        if (!(error / sum < most[t]))
+            test_failed(__FILE__, __LINE__, "%s: mean squared error %g", sl_type_name(types[t]), error / sum);
     }
 }
 
 TEST(times) {
     if (!test_bench()) return;
     find_levels();
-    static const struct { int32_t n_pos, n_row; } runs[] = {{256, 1}, {2000, 1}, {2000, 8}, {2000, 512}};
-    for (int l = 0; l < n_level; l++)
-        for (size_t i = 0; i < SL_COUNT(runs); i++) {
-            scene *c = make_scene(&(shape){14, 2, 64, 64, 0, 0}, SL_TYPE_F16, runs[i].n_pos, runs[i].n_row);
-            int n = runs[i].n_row > 8 ? 2 : 20;
+    static const struct { int32_t n_pos, n_row; } runs[] = {{2000, 1}, {2000, 8}, {2000, 512}};
+    static const size_t which[] = {1, 4, 5, 6};
+    for (int l = 1; l < n_level; l++)
+        for (size_t i = 0; i < SL_COUNT(runs) * SL_COUNT(which); i++) {
+            size_t r = i / SL_COUNT(which);
+            scene *c = make_scene(&(shape){14, 2, 64, 64, 0, 0}, caches[which[i % SL_COUNT(which)]], runs[r].n_pos,
+                                  runs[r].n_row);
+            int n = runs[r].n_row > 8 ? 2 : 20;
             uint64_t start = sl_clock_ns();
-            for (int j = 0; j < n; j++) run(&levels[l], c, runs[i].n_row == 1 ? 1 : 4, 7);
+            for (int j = 0; j < n; j++) run(&levels[l], c, runs[r].n_row == 1 ? 1 : 4, 7);
             double ns = (double)(sl_clock_ns() - start) / n;
-            double n_mac = 14.0 * 128 * runs[i].n_row * (runs[i].n_pos - runs[i].n_row / 2.0);
-            printf("    %s: %d rows at %d positions: %.1f us, %.1f GMAC/s\n", names[l], runs[i].n_row, runs[i].n_pos,
-                   ns * 1e-3, n_mac / ns);
+            double n_mac = 14.0 * 128 * runs[r].n_row * (runs[r].n_pos - runs[r].n_row / 2.0);
+            printf("    %s %s: %d rows at %d positions: %.1f us, %.1f GMAC/s\n", names[l], cache_name(&c->type),
+                   runs[r].n_row, runs[r].n_pos, ns * 1e-3, n_mac / ns);
             free_scene(c);
         }
 }

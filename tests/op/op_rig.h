@@ -10,6 +10,7 @@
 
 #include "backend/backend.h"
 #include "base/half.h"
+#include "quant/kv_codec.h"
 #include "quant/quant.h"
 
 enum { RIG_MAX = 8, RIG_BLK_STRIDE = 64 };
@@ -78,14 +79,19 @@ static inline sl_op *rig_op(rig *r, sl_opcode code, uint16_t in0, uint16_t in1, 
     return op;
 }
 
-static inline void rig_kv(rig *r, uint32_t n_head_kv, uint32_t head_dim, uint32_t v_dim, sl_type type) {
-    uint64_t elem = type == SL_TYPE_F16 ? 2 : 4,
-             pad = 64; // blocks lie apart, as a layout may put them
+static inline void rig_kv(rig *r, uint32_t n_head_kv, uint32_t head_dim, uint32_t v_dim, sl_type type_k,
+                          sl_type type_v) {
+    uint64_t pad = 64; // blocks lie apart, as a layout may put them
+    uint64_t k_bytes = sl_type_row_bytes(sl_type_find(type_k), head_dim);
+    uint64_t v_bytes = sl_type_row_bytes(sl_type_find(type_v), v_dim);
     sl_plan_kv *kv = &r->kv[0];
-    *kv = (sl_plan_kv){
-        .n_head_kv = n_head_kv, .head_dim = head_dim, .v_dim = v_dim, .type_k = (uint8_t)type, .type_v = (uint8_t)type};
-    kv->k_blk_bytes = SL_KV_BLK_LEN * elem * n_head_kv * head_dim + pad;
-    kv->v_blk_bytes = SL_KV_BLK_LEN * elem * n_head_kv * v_dim + pad;
+    *kv = (sl_plan_kv){.n_head_kv = n_head_kv,
+                       .head_dim = head_dim,
+                       .v_dim = v_dim,
+                       .type_k = (uint8_t)type_k,
+                       .type_v = (uint8_t)type_v};
+    kv->k_blk_bytes = SL_KV_BLK_LEN * n_head_kv * k_bytes + pad;
+    kv->v_blk_bytes = SL_KV_BLK_LEN * n_head_kv * v_bytes + pad;
     kv->v_off = r->plan.shape.n_kv_blk * kv->k_blk_bytes;
     r->plan.kv_bytes = kv->v_off + r->plan.shape.n_kv_blk * kv->v_blk_bytes;
     r->plan.n_kv = 1;

@@ -214,7 +214,7 @@ static double act16_bound(const float *x, const float *w, uint32_t n_col) {
             sum += fabs((double)w[i]);
             product += fabs((double)x[i] * (double)w[i]);
         }
-        bound += sum * most / 32385 * 0.51 + 1e-6 * product;
+        bound += sum * most / 32639 * 0.51 + 1e-6 * product;
     }
     return bound;
 }
@@ -301,13 +301,22 @@ static void op_rope(void) { // two products and a sum of numbers up to the size 
 
 // KV_WRITE and ATTEND together: the pool's order of bytes is the backend's own. v of ordinary size,
 // so errors are absolute: scores are off by some 1e-6 of their size, and so are the weights.
-static const double ATTEND_BOUND = 1e-5;
+// Against codes Q and the weights have 16 bits with a scale for each 32 (tests/kernel/test_attend.c); the codes
+// themselves are the same on both.
+static const double ATTEND_BOUND = 1e-5, ATTEND_BOUND_CODES = 4e-4;
 
-static void check_attend(uint32_t n_head, uint32_t n_head_kv, uint32_t head_dim, uint32_t v_dim, sl_type type,
+typedef struct kv_types {
+    sl_type k, v;
+    bool rotate;
+} kv_types;
+
+static void check_attend(uint32_t n_head, uint32_t n_head_kv, uint32_t head_dim, uint32_t v_dim, kv_types type,
                          uint32_t window, float softcap) {
     rig r;
     start(&r);
-    rig_kv(&r, n_head_kv, head_dim, v_dim, type);
+    rig_kv(&r, n_head_kv, head_dim, v_dim, type.k, type.v);
+    if (type.rotate && sl_kv_code_bits(type.k)) r.kv[0].k_rot = sl_kv_rotation(head_dim);
+    if (type.rotate && sl_kv_code_bits(type.v)) r.kv[0].v_rot = sl_kv_rotation(v_dim);
     float *q = random_floats((size_t)N_ROW * n_head * head_dim, 1),
           *k = random_floats((size_t)N_ROW * n_head_kv * head_dim, 1);
     float *v = random_floats((size_t)N_ROW * n_head_kv * v_dim, 1);
@@ -318,15 +327,27 @@ static void check_attend(uint32_t n_head, uint32_t n_head_kv, uint32_t head_dim,
     rig_op(&r, SL_OP_KV_WRITE, ik, iv, SL_NO_VALUE)->attr.kv.kv_layer = 0;
     rig_op(&r, SL_OP_ATTEND, iq, SL_NO_VALUE, out)->attr.attend = (sl_attr_attend){
         .kv_layer = 0, .n_head = n_head, .window = window, .scale = 1 / sqrtf((float)head_dim), .softcap = softcap};
-    char what[64];
-    snprintf(what, sizeof what, "attend %u/%u x %u,%u %s window %u", n_head, n_head_kv, head_dim, v_dim,
-             sl_type_name(type), window);
-    compare(&r, out, 0, ATTEND_BOUND, what);
+    char what[80];
+    snprintf(what, sizeof what, "attend %u/%u x %u,%u %s/%s window %u", n_head, n_head_kv, head_dim, v_dim,
+             sl_type_name(type.k), sl_type_name(type.v), window);
+    bool codes = sl_kv_code_bits(type.k) || sl_kv_code_bits(type.v);
+    compare(&r, out, 0, codes ? ATTEND_BOUND_CODES : ATTEND_BOUND, what);
 }
 
 static void op_attend(void) {
-    static const sl_type types[] = {SL_TYPE_F32, SL_TYPE_F16};
-    for (size_t i = 0; i < SL_COUNT(types); i++) {
+    static const kv_types types[] = {{SL_TYPE_F32, SL_TYPE_F32, false},
+                                     {SL_TYPE_F16, SL_TYPE_F16, false},
+                                     {SL_TYPE_BF16, SL_TYPE_F32, false},
+                                     {SL_TYPE_F16, SL_TYPE_BF16, false}};
+    static const kv_types codes[] = {{SL_TYPE_Q8_0, SL_TYPE_Q8_0, true},  {SL_TYPE_Q5_0, SL_TYPE_Q5_0, true},
+                                     {SL_TYPE_Q4_0, SL_TYPE_Q4_0, true},  {SL_TYPE_Q8_0, SL_TYPE_F16, true},
+                                     {SL_TYPE_BF16, SL_TYPE_Q4_0, false}, {SL_TYPE_Q5_0, SL_TYPE_Q4_0, true}};
+    for (size_t i = 0; i < SL_COUNT(codes) && !target; i++) {
+        check_attend(14, 2, 64, 64, codes[i], 0, 0);
+        check_attend(4, 1, 256, 256, codes[i], 5, 0);
+        check_attend(8, 2, 96, 32, codes[i], 0, 50);
+    }
+    for (size_t i = 0; i < (target ? 2 : SL_COUNT(types)); i++) { // other targets lack the rest
         check_attend(4, 4, 64, 64, types[i], 0, 0);
         check_attend(14, 2, 64, 64, types[i], 0, 0);
         check_attend(4, 1, 256, 256, types[i], 1, 0);
@@ -336,7 +357,7 @@ static void op_attend(void) {
     }
 }
 static void op_kv_write(void) {
-    check_attend(3, 3, 48, 16, SL_TYPE_F16, 1, 0);
+    check_attend(3, 3, 48, 16, (kv_types){SL_TYPE_F16, SL_TYPE_F16, false}, 1, 0);
 } // window 1: the result is v itself, as stored
 
 // Of the value, where the argument of exp is exact; tanh GELU rounds its argument u, and e^2u grows
@@ -415,7 +436,7 @@ static void check_act16(uint32_t n_col, uint64_t row_bytes, double relative) {
             for (uint32_t i = first; i < end; i++) bad |= !isfinite(want[i]);
             for (uint32_t i = first; i < end; i++) {
                 float got = act16_value(base_out + row * row_bytes, n_col, i);
-                if (bad ? isnan(got) : fabs((double)got - (double)want[i]) <= most * (0.51 / 32385 + relative) + 4e-34)
+                if (bad ? isnan(got) : fabs((double)got - (double)want[i]) <= most * (0.51 / 32639 + relative) + 4e-34)
                     continue;
                 test_failed(__FILE__, __LINE__, "row %u column %u is %g, not %g", row, i, (double)got, (double)want[i]);
             }

@@ -213,7 +213,7 @@ TEST(engine_options) {
     WITH(SLUICE_BAD_ARG, o.n_thread = -1);
     WITH(SLUICE_BAD_ARG, o.n_thread_prefill = 1 << 20);
     WITH(SLUICE_UNSUPPORTED, o.backend = "abacus");
-    WITH(SLUICE_UNSUPPORTED, o.kv_k = "q8_0");
+    WITH(SLUICE_UNSUPPORTED, o.kv_k = "q4_k");
     WITH(SLUICE_UNSUPPORTED, o.kv_v = "no such type");
     WITH(SLUICE_NO_MEMORY, o.n_ctx = INT32_MAX);
     CHECK(strstr(sluice_last_error(), "n_ctx"));

@@ -71,12 +71,12 @@ struct sl_task {
     } attr;
     sl_cpu_matmul_fn *matmul;
     sl_cpu_matmul mm; // all but n_row
-    void (*attend_fn)(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end, uint32_t head_begin,
-                      uint32_t head_end, void *scratch);
+    sl_cpu_attend_fn *attend_fn;
     sl_cpu_attend attend; // all but pos, slot, blk_table
-    void (*kv_write_fn)(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, int is_v);
-    const sl_plan_kv *kv; // borrowed from the plan
-    uint8_t *k, *v;       // the layer's pools
+    sl_cpu_kv_write_fn *write_k, *write_v;
+    const sl_plan_kv *kv;                // borrowed from the plan
+    uint8_t *k, *v;                      // the layer's pools
+    uint64_t k_head_bytes, v_head_bytes; // of a KV head in a block
 };
 
 struct sl_program {

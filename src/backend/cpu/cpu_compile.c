@@ -54,10 +54,12 @@ static sl_status check_matmul(const sl_cpu_kernels *k, const sl_plan *plan, cons
 
 static sl_status check_kv(const sl_cpu_kernels *k, const sl_plan *plan, const sl_op *op) {
     const sl_plan_kv *kv = &plan->kv[op->code == SL_OP_KV_WRITE ? op->attr.kv.kv_layer : op->attr.attend.kv_layer];
-    if (kv->type_k == kv->type_v && kv->type_k < SL_TYPE_ID_COUNT && k->attend[kv->type_k] && k->kv_write[kv->type_k])
-        return SL_OK;
-    return SL_FAIL(SL_UNSUPPORTED, "%s: a KV cache of types %s and %s is not in backend cpu; use f16 or f32 for both",
-                   sl_host_op_text(op), sl_type_name((sl_type)kv->type_k), sl_type_name((sl_type)kv->type_v));
+    const uint8_t types[2] = {kv->type_k, kv->type_v};
+    for (int i = 0; i < 2; i++)
+        if (types[i] >= SL_TYPE_ID_COUNT || !k->kv_write[types[i]])
+            return SL_FAIL(SL_UNSUPPORTED, "%s: a KV cache of type %s is not in backend cpu; use f16",
+                           sl_host_op_text(op), sl_type_name((sl_type)types[i]));
+    return SL_OK;
 }
 
 static sl_status check_op(const sl_cpu_kernels *k, const sl_plan *plan, const sl_op *op) {
@@ -88,7 +90,8 @@ static uint64_t thread_scratch_bytes(const sl_cpu_kernels *k, const sl_plan *pla
         break;
     }
     case SL_OP_ATTEND:
-        n_bytes = k->attend_scratch_bytes(SL_CPU_TILE_QUERIES, plan->kv[op->attr.attend.kv_layer].v_dim);
+        n_bytes = k->attend_scratch_bytes(SL_CPU_TILE_QUERIES, plan->kv[op->attr.attend.kv_layer].head_dim,
+                                          plan->kv[op->attr.attend.kv_layer].v_dim);
         break;
     default: break;
     }
@@ -153,11 +156,14 @@ static void bind_kv(sl_task *t, const sl_program *p, const sl_op *op, uint8_t *p
     t->kv = kv;
     t->k = pool + kv->k_off;
     t->v = pool + kv->v_off;
+    t->k_head_bytes = SL_KV_BLK_LEN * sl_type_row_bytes(sl_type_find(kv->type_k), kv->head_dim);
+    t->v_head_bytes = SL_KV_BLK_LEN * sl_type_row_bytes(sl_type_find(kv->type_v), kv->v_dim);
     if (op->code == SL_OP_KV_WRITE) t->n_col = kv->n_head_kv * kv->head_dim, t->n_col_v = kv->n_head_kv * kv->v_dim;
-    t->kv_write_fn = p->kernels.kv_write[kv->type_k];
+    t->write_k = p->kernels.kv_write[kv->type_k];
+    t->write_v = p->kernels.kv_write[kv->type_v];
     if (op->code != SL_OP_ATTEND) return;
     const sl_attr_attend *a = &op->attr.attend;
-    t->attend_fn = p->kernels.attend[kv->type_k];
+    t->attend_fn = p->kernels.attend;
     t->attend = (sl_cpu_attend){
         .q = (const float *)(const void *)t->in[0],
         .q_stride = t->in_stride[0],
@@ -167,10 +173,16 @@ static void bind_kv(sl_task *t, const sl_program *p, const sl_op *op, uint8_t *p
         .v = t->v,
         .k_blk_bytes = kv->k_blk_bytes,
         .v_blk_bytes = kv->v_blk_bytes,
+        .k_head_bytes = t->k_head_bytes,
+        .v_head_bytes = t->v_head_bytes,
         .n_head = a->n_head,
         .n_head_kv = kv->n_head_kv,
         .head_dim = kv->head_dim,
         .v_dim = kv->v_dim,
+        .k_rot = kv->k_rot,
+        .v_rot = kv->v_rot,
+        .type_k = kv->type_k,
+        .type_v = kv->type_v,
         .window = a->window,
         .scale = a->scale,
         .softcap = a->softcap,

@@ -58,24 +58,21 @@ void sl_task_rope(const sl_program *p, const sl_task *t, const sl_share *s) {
         p->kernels.rope(out_row(t, row, s) + at, in_row(t, 0, row, s) + at, in_row(t, 1, row, s), &attr);
 }
 
-// The heads of K or V that lie in columns col, into their block.
-static void write_heads(const sl_task *t, uint8_t *blk, uint64_t blk_bytes, const float *in, sl_range col, uint32_t dim,
-                        uint32_t at, int is_v) {
-    uint32_t head = col.begin / dim, n_head = (col.end - col.begin) / dim;
-    if (n_head) t->kv_write_fn(blk + head * (blk_bytes / t->kv->n_head_kv), in + col.begin, n_head, dim, at, is_v);
-}
-
 void sl_task_kv_write(const sl_program *p, const sl_task *t, const sl_share *s) {
     const sl_step *step = p->step;
     const sl_plan_kv *kv = t->kv;
+    uint32_t k = s->col[0].begin / kv->head_dim, n_k = s->col[0].end / kv->head_dim - k; // heads of this thread
+    uint32_t v = s->col[1].begin / kv->v_dim, n_v = s->col[1].end / kv->v_dim - v;
     for (int32_t row = s->row_begin; row < s->row_end; row++) {
         const int32_t *table = step->blk_table + (int64_t)step->slot[row] * step->blk_stride;
         uint64_t blk = (uint64_t)table[step->pos[row] / SL_KV_BLK_LEN];
         uint32_t at = (uint32_t)(step->pos[row] % SL_KV_BLK_LEN);
-        write_heads(t, t->k + blk * kv->k_blk_bytes, kv->k_blk_bytes, in_row(t, 0, row, s), s->col[0], kv->head_dim, at,
-                    0);
-        write_heads(t, t->v + blk * kv->v_blk_bytes, kv->v_blk_bytes, in_row(t, 1, row, s), s->col[1], kv->v_dim, at,
-                    1);
+        if (n_k)
+            t->write_k(t->k + blk * kv->k_blk_bytes + k * t->k_head_bytes, in_row(t, 0, row, s) + s->col[0].begin, n_k,
+                       kv->head_dim, at, false, kv->k_rot);
+        if (n_v)
+            t->write_v(t->v + blk * kv->v_blk_bytes + v * t->v_head_bytes, in_row(t, 1, row, s) + s->col[1].begin, n_v,
+                       kv->v_dim, at, true, kv->v_rot);
     }
 }
 

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
 //
-// KV_WRITE and ATTEND of ref. A unit of KV_WRITE is a row, a unit of ATTEND one query head of a
-// row: scores, the softmax with its maximum taken off, and the weighted sum of V, all in double,
-// positions in rising order.
+// KV_WRITE and ATTEND of ref. A unit of KV_WRITE is a row, a unit of ATTEND one query head of a row: scores, the softmax
+// with its maximum taken off, and the weighted sum of V, all in double, positions in rising order. What a cache of codes
+// keeps of a vector is defined to the bit by quant/kv_codec.h; the order of the bytes is ref's own.
 #include <math.h>
 
 #include "backend/host.h"
 #include "backend/ref/ref.h"
 #include "base/half.h"
+#include "quant/kv_codec.h"
 
 sl_status sl_ref_kv_check(const sl_plan *plan, const sl_op *op) {
     uint16_t layer = op->code == SL_OP_KV_WRITE ? op->attr.kv.kv_layer : op->attr.attend.kv_layer;
     const sl_plan_kv *kv = &plan->kv[layer];
     const uint8_t types[2] = {kv->type_k, kv->type_v};
     for (int i = 0; i < 2; i++)
-        if (types[i] != SL_TYPE_F32 && types[i] != SL_TYPE_F16)
+        if (!sl_kv_type_possible((sl_type)types[i]))
             return SL_FAIL(SL_UNSUPPORTED, "%s: a KV cache of type %s is not in backend ref; use f16 or f32",
                            sl_host_op_text(op), sl_type_name((sl_type)types[i]));
     return SL_OK;
@@ -25,40 +26,96 @@ static int32_t find_blk(const sl_step *step, int32_t row, int32_t pos) {
     return step->blk_table[(int64_t)step->slot[row] * step->blk_stride + pos / SL_KV_BLK_LEN];
 }
 
-// The element at (pos, head, 0) of a pool block.
-static uint64_t element(const sl_plan_kv *kv, int32_t pos, uint32_t head, uint32_t dim) {
-    return ((uint64_t)(pos % SL_KV_BLK_LEN) * kv->n_head_kv + head) * dim;
+// The vector of (pos, head) in a pool block.
+static uint8_t *vector_at(uint8_t *blk, const sl_plan_kv *kv, sl_type type, int32_t pos, uint32_t head, uint32_t dim) {
+    uint64_t i = (uint64_t)(pos % SL_KV_BLK_LEN) * kv->n_head_kv + head;
+    return blk + i * sl_type_row_bytes(sl_type_find(type), dim);
 }
 
-static void store(uint8_t *blk, sl_type type, uint64_t first, const float *in, uint32_t n) {
-    if (type == SL_TYPE_F32) {
-        memcpy(blk + first * sizeof(float), in, n * sizeof(float));
-        return;
+// ---- what is stored -----------------------------------------------------------------------------
+
+// A group: the scale, then the codes, the low bit of the first first.
+static void store_group(uint8_t *out, sl_type type, const float *in) {
+    uint8_t code[SL_KV_GROUP], *bit = out + sizeof(uint16_t);
+    uint16_t d = sl_kv_encode(type, code, in);
+    int bits = sl_kv_code_bits(type);
+    memcpy(out, &d, sizeof d);
+    memset(bit, 0, (size_t)(SL_KV_GROUP * bits / 8));
+    for (int i = 0; i < SL_KV_GROUP * bits; i++) bit[i / 8] |= (uint8_t)((code[i / bits] >> i % bits & 1) << i % 8);
+}
+
+static void load_group(double *out, sl_type type, const uint8_t *in) {
+    const uint8_t *bit = in + sizeof(uint16_t);
+    int bits = sl_kv_code_bits(type);
+    uint16_t d;
+    memcpy(&d, in, sizeof d);
+    for (int i = 0; i < SL_KV_GROUP; i++) {
+        int code = 0;
+        for (int k = i * bits; k < (i + 1) * bits; k++) code |= (bit[k / 8] >> k % 8 & 1) << (k - i * bits);
+        out[i] = (double)sl_f16_to_f32(d) * sl_kv_level(type, (uint8_t)code);
     }
-    uint16_t *half = (uint16_t *)(void *)blk + first;
-    for (uint32_t i = 0; i < n; i++) half[i] = sl_f16_from_f32(in[i]);
 }
 
-static double load(const uint8_t *blk, sl_type type, uint64_t i) {
-    if (type == SL_TYPE_F32) return ((const float *)(const void *)blk)[i];
-    return sl_f16_to_f32(((const uint16_t *)(const void *)blk)[i]);
+static void store(uint8_t *out, sl_type type, const float *in, uint32_t dim, uint32_t n_rot) {
+    float x[SL_KV_MAX_DIM];
+    uint16_t *half = (uint16_t *)(void *)out;
+    switch (type) {
+    case SL_TYPE_F32: memcpy(out, in, dim * sizeof *in); return;
+    case SL_TYPE_F16:
+        for (uint32_t i = 0; i < dim; i++) half[i] = sl_f16_from_f32(in[i]);
+        return;
+    case SL_TYPE_BF16:
+        for (uint32_t i = 0; i < dim; i++) half[i] = sl_bf16_from_f32(in[i]);
+        return;
+    default:
+        memcpy(x, in, dim * sizeof *in);
+        sl_kv_rotate(x, dim, n_rot);
+        for (uint32_t i = 0; i < dim; i += SL_KV_GROUP)
+            store_group(out + sl_type_row_bytes(sl_type_find(type), i), type, x + i);
+    }
+}
+
+static void load(double *out, sl_type type, const uint8_t *in, uint32_t dim) {
+    for (uint32_t i = 0; i < dim; i++) {
+        if (type == SL_TYPE_F32) out[i] = (double)((const float *)(const void *)in)[i];
+        else if (type == SL_TYPE_F16) out[i] = (double)sl_f16_to_f32(((const uint16_t *)(const void *)in)[i]);
+        else if (type == SL_TYPE_BF16) out[i] = (double)sl_bf16_to_f32(((const uint16_t *)(const void *)in)[i]);
+        else if (i % SL_KV_GROUP == 0) load_group(out + i, type, in + sl_type_row_bytes(sl_type_find(type), i));
+    }
+}
+
+// The rotation in double: of Q, and of the result back.
+static void rotate(double *x, uint32_t n, uint32_t n_rot) {
+    for (uint32_t span = 1; span < n_rot; span *= 2)
+        for (uint32_t i = 0; i < n; i++) {
+            if (i & span) continue;
+            double a = x[i], b = x[i + span];
+            x[i] = a + b, x[i + span] = a - b;
+        }
+    for (uint32_t i = 0; n_rot && i < n; i++) x[i] /= sqrt((double)n_rot);
 }
 
 void sl_ref_kv_write(const sl_program *program, const sl_op *op, int64_t begin, int64_t end, void *scratch) {
     (void)scratch;
     const sl_plan_kv *kv = &program->plan->kv[op->attr.kv.kv_layer];
     const sl_step *step = program->step;
+    sl_type type_k = (sl_type)kv->type_k, type_v = (sl_type)kv->type_v;
     for (int32_t row = (int32_t)begin; row < end; row++) {
         int32_t pos = step->pos[row];
         uint64_t blk = (uint64_t)find_blk(step, row, pos);
         uint8_t *k = program->kv + kv->k_off + blk * kv->k_blk_bytes;
         uint8_t *v = program->kv + kv->v_off + blk * kv->v_blk_bytes;
-        store(k, (sl_type)kv->type_k, element(kv, pos, 0, kv->head_dim), sl_ref_row(program, op->in[0], row),
-              kv->n_head_kv * kv->head_dim);
-        store(v, (sl_type)kv->type_v, element(kv, pos, 0, kv->v_dim), sl_ref_row(program, op->in[1], row),
-              kv->n_head_kv * kv->v_dim);
+        const float *in_k = sl_ref_row(program, op->in[0], row), *in_v = sl_ref_row(program, op->in[1], row);
+        for (uint32_t head = 0; head < kv->n_head_kv; head++) {
+            store(vector_at(k, kv, type_k, pos, head, kv->head_dim), type_k, in_k + (size_t)head * kv->head_dim,
+                  kv->head_dim, kv->k_rot);
+            store(vector_at(v, kv, type_v, pos, head, kv->v_dim), type_v, in_v + (size_t)head * kv->v_dim, kv->v_dim,
+                  kv->v_rot);
+        }
     }
 }
+
+// ---- attention ----------------------------------------------------------------------------------
 
 // Turns scores into weights that add up to one.
 static void softmax(double *score, int32_t n) {
@@ -68,39 +125,53 @@ static void softmax(double *score, int32_t n) {
     for (int32_t i = 0; i < n; i++) score[i] /= sum;
 }
 
-static void attend_head(const sl_program *program, const sl_op *op, int32_t row, uint32_t head, double *scratch) {
+// What a row's head works on, in scratch.
+typedef struct head_work {
+    double *weight, *q, *sum, *vector; // (n_ctx), (head_dim), (v_dim), (the larger of both)
+} head_work;
+
+static void attend_head(const sl_program *program, const sl_op *op, int32_t row, uint32_t head, head_work w) {
     const sl_attr_attend *attr = &op->attr.attend;
     const sl_plan_kv *kv = &program->plan->kv[attr->kv_layer];
+    sl_type type_k = (sl_type)kv->type_k, type_v = (sl_type)kv->type_v;
     uint32_t head_kv = head / (attr->n_head / kv->n_head_kv);
     int32_t last = program->step->pos[row], first = sl_host_first_seen(last, attr->window);
     const float *q = sl_ref_row(program, op->in[0], row) + (size_t)head * kv->head_dim;
     float *out = sl_ref_row(program, op->out, row) + (size_t)head * kv->v_dim;
-    double *weight = scratch, *sum = scratch + program->plan->shape.n_ctx; // (n_ctx), (v_dim)
+    for (uint32_t d = 0; d < kv->head_dim; d++) w.q[d] = (double)q[d];
+    rotate(w.q, kv->head_dim, kv->k_rot);
     for (int32_t pos = first; pos <= last; pos++) {
-        const uint8_t *k = program->kv + kv->k_off + (uint64_t)find_blk(program->step, row, pos) * kv->k_blk_bytes;
-        uint64_t at = element(kv, pos, head_kv, kv->head_dim);
+        uint8_t *k = program->kv + kv->k_off + (uint64_t)find_blk(program->step, row, pos) * kv->k_blk_bytes;
+        load(w.vector, type_k, vector_at(k, kv, type_k, pos, head_kv, kv->head_dim), kv->head_dim);
         double score = 0;
-        for (uint32_t d = 0; d < kv->head_dim; d++) score += (double)q[d] * load(k, (sl_type)kv->type_k, at + d);
+        for (uint32_t d = 0; d < kv->head_dim; d++) score += w.q[d] * w.vector[d];
         score *= (double)attr->scale;
         if (attr->softcap > 0) score = (double)attr->softcap * tanh(score / (double)attr->softcap);
-        weight[pos - first] = score;
+        w.weight[pos - first] = score;
     }
-    softmax(weight, last - first + 1);
-    for (uint32_t d = 0; d < kv->v_dim; d++) sum[d] = 0;
+    softmax(w.weight, last - first + 1);
+    for (uint32_t d = 0; d < kv->v_dim; d++) w.sum[d] = 0;
     for (int32_t pos = first; pos <= last; pos++) {
-        const uint8_t *v = program->kv + kv->v_off + (uint64_t)find_blk(program->step, row, pos) * kv->v_blk_bytes;
-        uint64_t at = element(kv, pos, head_kv, kv->v_dim);
-        for (uint32_t d = 0; d < kv->v_dim; d++) sum[d] += weight[pos - first] * load(v, (sl_type)kv->type_v, at + d);
+        uint8_t *v = program->kv + kv->v_off + (uint64_t)find_blk(program->step, row, pos) * kv->v_blk_bytes;
+        load(w.vector, type_v, vector_at(v, kv, type_v, pos, head_kv, kv->v_dim), kv->v_dim);
+        for (uint32_t d = 0; d < kv->v_dim; d++) w.sum[d] += w.weight[pos - first] * w.vector[d];
     }
-    for (uint32_t d = 0; d < kv->v_dim; d++) out[d] = (float)sum[d];
+    rotate(w.sum, kv->v_dim, kv->v_rot);
+    for (uint32_t d = 0; d < kv->v_dim; d++) out[d] = (float)w.sum[d];
 }
 
 void sl_ref_attend(const sl_program *program, const sl_op *op, int64_t begin, int64_t end, void *scratch) {
+    const sl_plan_kv *kv = &program->plan->kv[op->attr.attend.kv_layer];
     int64_t n_head = op->attr.attend.n_head;
-    for (int64_t i = begin; i < end; i++)
-        attend_head(program, op, (int32_t)(i / n_head), (uint32_t)(i % n_head), scratch);
+    head_work w = {.weight = scratch};
+    w.q = w.weight + program->plan->shape.n_ctx;
+    w.sum = w.q + kv->head_dim;
+    w.vector = w.sum + kv->v_dim;
+    for (int64_t i = begin; i < end; i++) attend_head(program, op, (int32_t)(i / n_head), (uint32_t)(i % n_head), w);
 }
 
 uint64_t sl_ref_attend_scratch_bytes(const sl_plan *plan, const sl_op *op) {
-    return ((uint64_t)plan->shape.n_ctx + plan->kv[op->attr.attend.kv_layer].v_dim) * sizeof(double);
+    const sl_plan_kv *kv = &plan->kv[op->attr.attend.kv_layer];
+    uint64_t n = (uint64_t)plan->shape.n_ctx + kv->head_dim + kv->v_dim + SL_MAX(kv->head_dim, kv->v_dim);
+    return n * sizeof(double);
 }

@@ -20,8 +20,9 @@
 #include "plan/ir.h"
 
 enum {
-    SL_CPU_PANEL_ROWS = 16,   // outputs of a panel; a range handed to matmul begins at a multiple of it
-    SL_CPU_TILE_QUERIES = 32, // query vectors (rows * heads) that attention takes through a KV block at once
+    SL_CPU_PANEL_ROWS = 16,    // outputs of a panel; a range handed to matmul begins at a multiple of it
+    SL_CPU_TILE_QUERIES = 32,  // query vectors (rows * heads) that attention takes through a KV block at once
+    SL_CPU_ATTEND_CHUNK = 256, // positions that share a maximum
 };
 
 // out (n_row, n_out) = act (n_row, n_col) * weight (n_out, n_col)^T [+ bias (n_out)] [+ add (n_row, n_out)], in that
@@ -51,11 +52,25 @@ typedef struct sl_cpu_attend {
     uint64_t out_stride;  // bytes
     const uint8_t *k, *v; // the layer's pools
     uint64_t k_blk_bytes, v_blk_bytes;
+    uint64_t k_head_bytes, v_head_bytes;   // of a KV head in a block
     const int32_t *pos, *slot, *blk_table; // as in sl_step
     int32_t blk_stride;
     uint32_t n_head, n_head_kv, head_dim, v_dim, window;
+    uint32_t k_rot, v_rot; // as in sl_plan_kv
+    uint8_t type_k, type_v;
     float scale, softcap;
 } sl_cpu_attend;
+
+// Writes the K or V of one position (dim values of each KV head) into its block, at index `at` of the block; n_rot as
+// in sl_plan_kv. No two positions share a byte.
+typedef void sl_cpu_kv_write_fn(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, bool is_v,
+                                uint32_t n_rot);
+
+// Attention of query rows [row_begin, row_end), all of one slot at consecutive positions, for query heads [head_begin,
+// head_end), which share a KV head; (rows * heads) <= SL_CPU_TILE_QUERIES. scratch: this thread's, 64-byte aligned,
+// attend_scratch_bytes() of the largest rows * heads.
+typedef void sl_cpu_attend_fn(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end, uint32_t head_begin,
+                              uint32_t head_end, void *scratch);
 
 typedef struct sl_cpu_kernels {
     const char *level; // "generic", "avx2", "neon" and so on; see select.c
@@ -71,17 +86,9 @@ typedef struct sl_cpu_kernels {
     void (*softcap)(float *out, const float *in, uint32_t n_col, float cap);
     void (*rope)(float *out, const float *in, const float *table, const sl_attr_rope *attr);
 
-    // Writes the K and V of one position (head_dim, v_dim values of each KV head) into its blocks, at index `at` of
-    // the block.
-    void (*kv_write[SL_TYPE_ID_COUNT])(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at,
-                                       int is_v);
-    // Attention of query rows [row_begin, row_end), all of one slot at consecutive positions, for query heads
-    // [head_begin, head_end), which share a KV head; (rows * heads) <= SL_CPU_TILE_QUERIES unless it is one row. By
-    // K/V type; K and V of the same type so far. scratch: this thread's, 64-byte aligned, attend_scratch_bytes() of
-    // the largest rows * heads.
-    void (*attend[SL_TYPE_ID_COUNT])(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end, uint32_t head_begin,
-                                     uint32_t head_end, void *scratch);
-    uint64_t (*attend_scratch_bytes)(uint32_t n_query, uint32_t v_dim);
+    sl_cpu_kv_write_fn *kv_write[SL_TYPE_ID_COUNT]; // by type of the cache; NULL: not possible
+    sl_cpu_attend_fn *attend;                       // K and V of any of these types
+    uint64_t (*attend_scratch_bytes)(uint32_t n_query, uint32_t head_dim, uint32_t v_dim);
 } sl_cpu_kernels;
 
 // The levels, each in its own folder and compiled with its own flags; each overwrites what it has.

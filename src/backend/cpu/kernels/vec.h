@@ -40,6 +40,19 @@ SL_INLINE v16 v16_pick_less(v16 a, v16 b, v16 yes, v16 no) {
 SL_INLINE v16 v16_abs(v16 a) { return _mm512_abs_ps(a); }
 SL_INLINE v16 v16_load_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)p)); }
 SL_INLINE void v16_store_f16(uint16_t *p, v16 a) { _mm256_storeu_si256((void *)p, _mm512_cvtps_ph(a, 0)); }
+SL_INLINE v16 v16_load_bf16(const uint16_t *p) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p)), 16));
+}
+SL_INLINE v16 v16_swap(v16 a, int span) {
+    if (span == 1) return _mm512_permute_ps(a, 0xb1);
+    if (span == 2) return _mm512_permute_ps(a, 0x4e);
+    return span == 4 ? _mm512_shuffle_f32x4(a, a, 0xb1) : _mm512_shuffle_f32x4(a, a, 0x4e);
+}
+SL_INLINE uint32_t v16_top_bits(v16 a, v16 b) {
+    __m512i mask = _mm512_set1_epi32(0x7fffffff);
+    return _mm512_reduce_max_epu32(_mm512_max_epu32(_mm512_and_si512(_mm512_castps_si512(a), mask),
+                                                    _mm512_and_si512(_mm512_castps_si512(b), mask)));
+}
 SL_INLINE v16 v16_exp2_of_bits(v16 biased, int shift) {
     __m512i n = _mm512_sub_epi32(_mm512_castps_si512(biased), _mm512_set1_epi32(0x4b400000));
     __m512i low = _mm512_srai_epi32(n, 1), part = shift ? _mm512_sub_epi32(n, low) : low;
@@ -85,6 +98,27 @@ SL_INLINE void v16_store_f16(uint16_t *p, v16 x) {
     _mm_storeu_si128((void *)p, _mm256_cvtps_ph(x.a, 0));
     _mm_storeu_si128((void *)(p + 8), _mm256_cvtps_ph(x.b, 0));
 }
+SL_INLINE __m256 v16_bf16_half(const uint16_t *p) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p)), 16));
+}
+SL_INLINE v16 v16_load_bf16(const uint16_t *p) { return (v16){v16_bf16_half(p), v16_bf16_half(p + 8)}; }
+SL_INLINE __m256 v16_swap_half(__m256 a, int span) {
+    if (span == 1) return _mm256_permute_ps(a, 0xb1);
+    return span == 2 ? _mm256_permute_ps(a, 0x4e) : _mm256_permute2f128_ps(a, a, 1);
+}
+SL_INLINE v16 v16_swap(v16 x, int span) {
+    return span == 8 ? (v16){x.b, x.a} : (v16){v16_swap_half(x.a, span), v16_swap_half(x.b, span)};
+}
+SL_INLINE uint32_t v16_top_bits(v16 x, v16 y) {
+    __m256i mask = _mm256_set1_epi32(0x7fffffff);
+#define SL_MAGNITUDE(v) _mm256_and_si256(_mm256_castps_si256(v), mask)
+    __m256i top = _mm256_max_epu32(_mm256_max_epu32(SL_MAGNITUDE(x.a), SL_MAGNITUDE(x.b)),
+                                   _mm256_max_epu32(SL_MAGNITUDE(y.a), SL_MAGNITUDE(y.b)));
+#undef SL_MAGNITUDE
+    __m128i half = _mm_max_epu32(_mm256_castsi256_si128(top), _mm256_extracti128_si256(top, 1));
+    half = _mm_max_epu32(half, _mm_shuffle_epi32(half, 0x4e));
+    return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(half, _mm_shuffle_epi32(half, 0xb1)));
+}
 SL_INLINE __m256 v16_exp2_half(__m256 biased, int shift) {
     __m256i n = _mm256_sub_epi32(_mm256_castps_si256(biased), _mm256_set1_epi32(0x4b400000));
     __m256i low = _mm256_srai_epi32(n, 1), part = shift ? _mm256_sub_epi32(n, low) : low;
@@ -124,6 +158,16 @@ SL_INLINE v16 v16_load_f16(const uint16_t *p) { SL_V16_EACH(sl_f16_to_f32(p[i]))
 SL_INLINE void v16_store_f16(uint16_t *p, v16 x) {
     for (int i = 0; i < SL_V16; i++) p[i] = sl_f16_from_f32(x.f[i]);
 }
+SL_INLINE v16 v16_load_bf16(const uint16_t *p) { SL_V16_EACH(sl_bf16_to_f32(p[i])); }
+SL_INLINE v16 v16_swap(v16 x, int span) { SL_V16_EACH(x.f[i ^ span]); }
+SL_INLINE uint32_t v16_top_bits(v16 x, v16 y) {
+    uint32_t top = 0;
+    for (int i = 0; i < SL_V16; i++) {
+        top = SL_MAX(top, sl_f32_bits(x.f[i]) & 0x7fffffffu);
+        top = SL_MAX(top, sl_f32_bits(y.f[i]) & 0x7fffffffu);
+    }
+    return top;
+}
 SL_INLINE float v16_exp2_one(float biased, int shift) {
     uint32_t n = sl_f32_bits(biased) - 0x4b400000u;
     uint32_t low = n >> 1 | (n & 0x80000000u); // an arithmetic shift
@@ -139,6 +183,8 @@ SL_INLINE v16 v16_exp2_of_bits(v16 x, int shift) { SL_V16_EACH(v16_exp2_one(x.f[
 //   pick_less: a < b ? yes : no, lane by lane; `no` for NaN.
 //   exp2_of_bits: `biased` = n + 1.5 * 2^23 for an integer n; 2^(n/2) for shift 0 and 2^(n - n/2)
 //   for shift 1, whose product reaches into the subnormals and to infinity.
+//   swap: lane i and lane i ^ span change places; span 1, 2, 4 or 8.
+//   top_bits: the largest magnitude of both, by bits: infinities and NaN are above all numbers.
 
 // The first n < 16 elements; the other lanes are 0.
 SL_INLINE v16 v16_load_part(const float *p, uint32_t n) {
@@ -151,6 +197,12 @@ SL_INLINE v16 v16_load_f16_part(const uint16_t *p, uint32_t n) {
     uint16_t h[SL_V16] = {0};
     memcpy(h, p, n * sizeof *h);
     return v16_load_f16(h);
+}
+
+SL_INLINE v16 v16_load_bf16_part(const uint16_t *p, uint32_t n) {
+    uint16_t h[SL_V16] = {0};
+    memcpy(h, p, n * sizeof *h);
+    return v16_load_bf16(h);
 }
 
 SL_INLINE void v16_store_part(float *p, v16 a, uint32_t n) {

@@ -13,8 +13,11 @@ void SL_KERNEL(sl_cpu_kernels_init)(sl_cpu_kernels *k) {
     k->rope = sl_cpu_rope;
     k->kv_write[SL_TYPE_F32] = sl_cpu_kv_write_f32;
     k->kv_write[SL_TYPE_F16] = sl_cpu_kv_write_f16;
-    k->attend[SL_TYPE_F32] = sl_cpu_attend_f32;
-    k->attend[SL_TYPE_F16] = sl_cpu_attend_f16;
+    k->kv_write[SL_TYPE_BF16] = sl_cpu_kv_write_bf16;
+    k->kv_write[SL_TYPE_Q8_0] = sl_cpu_kv_write_q8_0;
+    k->kv_write[SL_TYPE_Q5_0] = sl_cpu_kv_write_q5_0;
+    k->kv_write[SL_TYPE_Q4_0] = sl_cpu_kv_write_q4_0;
+    k->attend = sl_cpu_attend_tile;
     k->attend_scratch_bytes = sl_cpu_attend_scratch_bytes;
     SL_KERNEL(sl_cpu_matmul_init)(k);
 }

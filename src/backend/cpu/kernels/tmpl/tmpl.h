@@ -13,10 +13,14 @@
 #define sl_cpu_add                  SL_KERNEL(sl_cpu_add)
 #define sl_cpu_softcap              SL_KERNEL(sl_cpu_softcap)
 #define sl_cpu_rope                 SL_KERNEL(sl_cpu_rope)
+#define sl_cpu_kv_rotate            SL_KERNEL(sl_cpu_kv_rotate)
 #define sl_cpu_kv_write_f32         SL_KERNEL(sl_cpu_kv_write_f32)
 #define sl_cpu_kv_write_f16         SL_KERNEL(sl_cpu_kv_write_f16)
-#define sl_cpu_attend_f32           SL_KERNEL(sl_cpu_attend_f32)
-#define sl_cpu_attend_f16           SL_KERNEL(sl_cpu_attend_f16)
+#define sl_cpu_kv_write_bf16        SL_KERNEL(sl_cpu_kv_write_bf16)
+#define sl_cpu_kv_write_q8_0        SL_KERNEL(sl_cpu_kv_write_q8_0)
+#define sl_cpu_kv_write_q5_0        SL_KERNEL(sl_cpu_kv_write_q5_0)
+#define sl_cpu_kv_write_q4_0        SL_KERNEL(sl_cpu_kv_write_q4_0)
+#define sl_cpu_attend_tile          SL_KERNEL(sl_cpu_attend_tile)
 #define sl_cpu_attend_scratch_bytes SL_KERNEL(sl_cpu_attend_scratch_bytes)
 
 void sl_cpu_norm(float *out, const float *in, const float *weight, uint32_t n_col, uint32_t group, float eps);
@@ -25,12 +29,11 @@ void sl_cpu_add(float *out, const float *a, const float *b, uint32_t n_col);
 void sl_cpu_softcap(float *out, const float *in, uint32_t n_col, float cap);
 void sl_cpu_rope(float *out, const float *in, const float *table, const sl_attr_rope *attr);
 
-void sl_cpu_kv_write_f32(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, int is_v);
-void sl_cpu_kv_write_f16(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, int is_v);
-void sl_cpu_attend_f32(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end, uint32_t head_begin,
-                       uint32_t head_end, void *scratch);
-void sl_cpu_attend_f16(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end, uint32_t head_begin,
-                       uint32_t head_end, void *scratch);
-uint64_t sl_cpu_attend_scratch_bytes(uint32_t n_query, uint32_t v_dim);
+// sl_kv_rotate of quant/kv_codec.h, for n_rot 0 or a multiple of 32.
+void sl_cpu_kv_rotate(float *x, uint32_t n, uint32_t n_rot);
+sl_cpu_kv_write_fn sl_cpu_kv_write_f32, sl_cpu_kv_write_f16, sl_cpu_kv_write_bf16, sl_cpu_kv_write_q8_0,
+    sl_cpu_kv_write_q5_0, sl_cpu_kv_write_q4_0;
+sl_cpu_attend_fn sl_cpu_attend_tile;
+uint64_t sl_cpu_attend_scratch_bytes(uint32_t n_query, uint32_t head_dim, uint32_t v_dim);
 
 #endif

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+//
+// Scores and weighted sums of a cache of codes, read as it is. Both factors of a product are integers: the codes, and Q
+// or the weights rounded to 16 bits with a unit for each group of 32, so what that adds to the error is far below what
+// the codes have. Sums inside a tile of 32 x 32 are exact; a score is one chain over groups of dims, a sum of V one
+// chain over blocks of 32 positions. Private to attend.c.
+#ifndef SL_BACKEND_CPU_ATTEND_CODES_H
+#define SL_BACKEND_CPU_ATTEND_CODES_H
+
+#include "backend/cpu/kernels/tmpl/attend_tile.h"
+
+// The integers of one query, rotated as K is. `rotated`: (head_dim) scratch.
+static void prepare_query(query_group *out, const float *q, const sl_cpu_attend *a, float *rotated) {
+    memcpy(rotated, q, a->head_dim * sizeof *q);
+    sl_cpu_kv_rotate(rotated, a->head_dim, a->k_rot);
+    for (uint32_t d = 0; d < a->head_dim; d += SL_KV_GROUP, out++) {
+        v16 biased[2], bias = v16_all(SL_ROUND_BIAS);
+        out->unit =
+            kv_ints_make(&out->x, v16_load(rotated + d), v16_load(rotated + d + SL_V16), KV_QUERY_MOST, true, biased);
+        // sums of whole numbers below 2^24: exact
+        float sum = v16_sum(v16_add(v16_sub(biased[0], bias), v16_sub(biased[1], bias)));
+        out->less = isnan(out->unit) ? 0 : (int32_t)sum * kv_excess(sl_kv_code_bits((sl_type)a->type_k));
+    }
+}
+
+// n_q queries against one K tile of each group.
+SL_INLINE void score_codes(float *score, const query_group *query, const uint8_t *k, uint32_t n_group, int n_q,
+                           int bits) {
+    v16 low[N_Q], high[N_Q], dot[N_Q];
+    SL_UNROLL
+    for (int i = 0; i < n_q; i++) low[i] = high[i] = v16_all(0);
+    for (uint32_t g = 0; g < n_group; g++, k += kv_tile_bytes(bits)) {
+        const uint16_t *d = (const uint16_t *)(const void *)(k + kv_tile_code_bytes(bits));
+        const kv_ints *x[N_Q];
+        int32_t less[N_Q];
+        v16 unit[N_Q];
+        SL_UNROLL
+        for (int i = 0; i < n_q; i++) {
+            const query_group *q = &query[(uint32_t)i * n_group + g];
+            x[i] = &q->x, less[i] = q->less, unit[i] = v16_all(q->unit);
+        }
+        kv_dot(dot, k, 0, x, less, n_q, bits, false);
+        SL_UNROLL
+        for (int i = 0; i < n_q; i++) low[i] = v16_fma(v16_mul(dot[i], unit[i]), v16_load_f16(d), low[i]);
+        kv_dot(dot, k, 1, x, less, n_q, bits, false);
+        SL_UNROLL
+        for (int i = 0; i < n_q; i++) high[i] = v16_fma(v16_mul(dot[i], unit[i]), v16_load_f16(d + SL_V16), high[i]);
+    }
+    SL_UNROLL
+    for (int i = 0; i < n_q; i++) {
+        v16_store(score + (uint64_t)i * CHUNK, low[i]);
+        v16_store(score + (uint64_t)i * CHUNK + SL_V16, high[i]);
+    }
+}
+
+SL_INLINE void score_blk_codes(const tile *t, int32_t chunk, int32_t at, int bits) {
+    const uint8_t *k = k_bytes(t, chunk, at);
+    uint32_t i = 0, n_group = t->a->head_dim / SL_KV_GROUP;
+    float *score = t->score + at;
+    const query_group *q = t->group;
+    for (; i + N_Q <= t->n; i += N_Q) score_codes(score + (uint64_t)i * CHUNK, q + i * n_group, k, n_group, N_Q, bits);
+    for (; i + 2 <= t->n; i += 2) score_codes(score + (uint64_t)i * CHUNK, q + i * n_group, k, n_group, 2, bits);
+    if (i < t->n) score_codes(score + (uint64_t)i * CHUNK, q + i * n_group, k, n_group, 1, bits);
+}
+
+// ---- the weighted sum of V ----------------------------------------------------------------------
+
+// Weights times scales, as integers. A position that is not seen has weight 0, and its scale may be any old bits.
+SL_INLINE float weights_as_ints(kv_ints *out, const float *weight, v16 d_low, v16 d_high) {
+    v16 zero = v16_all(0), low = v16_load(weight), high = v16_load(weight + SL_V16), biased[2];
+    low = v16_pick_less(zero, low, v16_mul(low, d_low), zero);
+    high = v16_pick_less(zero, high, v16_mul(high, d_high), zero);
+    return kv_ints_make(out, low, high, KV_WEIGHT_MOST, false, biased);
+}
+
+// part (n_q queries from `first`, 32 dims from d) += the sum over one block of 32 positions.
+SL_INLINE void weigh_codes(const tile *t, uint32_t first, int32_t at, const uint8_t *v, uint32_t d, int n_q, int bits) {
+    static const int32_t none[N_Q] = {0};
+    const uint16_t *scale = (const uint16_t *)(const void *)(v + kv_tile_code_bytes(bits));
+    v16 d_low = v16_load_f16(scale), d_high = v16_load_f16(scale + SL_V16), unit[N_Q], dot[N_Q];
+    kv_ints ints[N_Q];
+    const kv_ints *x[N_Q];
+    SL_UNROLL
+    for (int i = 0; i < n_q; i++) {
+        const float *weight = t->score + (uint64_t)(first + (uint32_t)i) * CHUNK + at;
+        unit[i] = v16_all(weights_as_ints(&ints[i], weight, d_low, d_high));
+        x[i] = &ints[i];
+    }
+    float *part = t->part + (uint64_t)first * t->v_pad + d;
+    for (int h = 0; h < 2; h++, part += SL_V16) {
+        kv_dot(dot, v, h, x, none, n_q, bits, true);
+        SL_UNROLL
+        for (int i = 0; i < n_q; i++) {
+            float *p = part + (uint64_t)i * t->v_pad;
+            v16_store(p, v16_fma(dot[i], unit[i], v16_load(p)));
+        }
+    }
+}
+
+SL_INLINE void weigh_blk_codes(const tile *t, uint32_t first, uint32_t end, int32_t chunk, int32_t at, int bits) {
+    const uint8_t *v = v_bytes(t, chunk, at);
+    for (uint32_t d = 0; d < t->a->v_dim; d += SL_KV_GROUP, v += kv_tile_bytes(bits)) {
+        uint32_t i = first;
+        for (; i + N_Q <= end; i += N_Q) weigh_codes(t, i, at, v, d, N_Q, bits);
+        for (; i + 2 <= end; i += 2) weigh_codes(t, i, at, v, d, 2, bits);
+        if (i < end) weigh_codes(t, i, at, v, d, 1, bits);
+    }
+}
+
+// Block by block; in each, the rows that see some of it, which follow each other.
+SL_INLINE void weigh_chunk_codes(const tile *t, int32_t chunk, int bits) {
+    int32_t begin = seen(t, chunk, 0).begin / BLK * BLK, end = seen(t, chunk, t->n_row - 1).end;
+    for (int32_t at = begin; at < end; at += BLK) {
+        uint32_t first = 0, last = t->n_row;
+        while (first < last && seen(t, chunk, first).end <= at) first++;
+        while (last > first && seen(t, chunk, last - 1).begin >= at + BLK) last--;
+        weigh_blk_codes(t, first * t->n_head, last * t->n_head, chunk, at, bits);
+    }
+}
+
+#endif

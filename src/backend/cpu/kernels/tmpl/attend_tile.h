@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+//
+// What a tile of attention holds while it goes through the cache; see attend.c. Private to attend*.
+#ifndef SL_BACKEND_CPU_ATTEND_TILE_H
+#define SL_BACKEND_CPU_ATTEND_TILE_H
+
+#include "backend/cpu/kernels/kv_dot.h"
+#include "backend/cpu/kernels/tmpl/tmpl.h"
+
+enum {
+    BLK = SL_KV_BLK_LEN,
+    CHUNK = SL_CPU_ATTEND_CHUNK,
+    N_MAX = SL_CPU_TILE_QUERIES,
+};
+// Query vectors and output vectors that are multiplied in one go; as many as there are registers for.
+#if defined(__AVX512F__)
+enum { N_Q = 4, N_V = 4 };
+#else
+enum { N_Q = 2, N_V = 2 };
+#endif
+
+typedef struct range {
+    int32_t begin, end; // positions within the chunk
+} range;
+
+// A query vector as the integers of a K of codes, for each group of dims.
+typedef struct query_group {
+    kv_ints x;
+    float unit;   // what one is worth
+    int32_t less; // kv_excess times their sum
+} query_group;
+
+typedef struct tile {
+    const sl_cpu_attend *a;
+    uint32_t n_row, n_head, n; // n = n_row * n_head queries, those of a row together
+    uint32_t v_pad;            // v_dim in whole vectors
+    int32_t pos;               // of the first row
+    const int32_t *blk_table;  // of the slot
+    uint64_t head_kv;
+    const float *q[N_MAX];
+    query_group *group; // (n, head_dim / SL_KV_GROUP) if K is codes
+    float *score;       // (n, CHUNK)
+    float *part;        // (n, v_pad) of this chunk
+    float *total;       // (n, v_pad) of the chunks so far
+    float part_max[N_MAX], part_sum[N_MAX], max[N_MAX], sum[N_MAX];
+    bool begun[N_MAX];
+} tile;
+
+// What row `row` of the tile sees of the chunk.
+static inline range seen(const tile *t, int32_t chunk, uint32_t row) {
+    int64_t pos = (int64_t)t->pos + row, window = t->a->window;
+    int64_t first = window == 0 || pos + 1 <= window ? 0 : pos + 1 - window;
+    return (range){(int32_t)(SL_MAX(first, chunk) - chunk), (int32_t)(SL_MIN(pos + 1, (int64_t)chunk + CHUNK) - chunk)};
+}
+
+// The bytes of this tile's KV head in the K or V block that holds position `at` of the chunk.
+static inline const uint8_t *k_bytes(const tile *t, int32_t chunk, int32_t at) {
+    const sl_cpu_attend *a = t->a;
+    uint64_t blk = (uint64_t)t->blk_table[(chunk + at) / BLK];
+    return a->k + blk * a->k_blk_bytes + t->head_kv * a->k_head_bytes;
+}
+
+static inline const uint8_t *v_bytes(const tile *t, int32_t chunk, int32_t at) {
+    const sl_cpu_attend *a = t->a;
+    uint64_t blk = (uint64_t)t->blk_table[(chunk + at) / BLK];
+    return a->v + blk * a->v_blk_bytes + t->head_kv * a->v_head_bytes;
+}
+
+#endif
