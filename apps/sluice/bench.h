@@ -10,14 +10,10 @@
 
 #include "bench_machine.h"
 #include "bench_stats.h"
+#include "number_list.h"
 #include "session.h"
 
-enum { BENCH_MAX = 32, BENCH_ROWS_MAX = 64, BENCH_ROW_STEPS = 16 };
-
-typedef struct number_list {
-    int32_t value[BENCH_MAX];
-    size_t n;
-} number_list;
+enum { BENCH_MAX = NUMBER_LIST_MAX, BENCH_ROWS_MAX = 64, BENCH_ROW_STEPS = 16 };
 
 typedef struct bench_request {
     number_list prefill, depth, rows; // each rising

@@ -5,23 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "bench_page.h"
+#include "bench_chart.h"
 
 enum { WIDTH = 560, HEIGHT = 300, LEFT = 56, RIGHT = 544, TOP = 30, BOTTOM = 252 };
-
-static void add_dot(page *p, const char *class, double x, double y, const char *tip) {
-    page_markup(p,
-                "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"4.5\"><title>%s</title>"
-                "</circle>\n",
-                class, x, y, tip);
-}
-
-static void add_label(page *p, double x, double y, const char *anchor, const char *words) {
-    page_markup(p, "<text class=\"label\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x, y, anchor, words);
-}
-
-// A line through points that the caller gives one after another: "M" first, then "L".
-static void line_to(page *p, size_t i, double x, double y) { page_markup(p, "%c%.1f %.1f", i ? 'L' : 'M', x, y); }
 
 void chart_ttft(page *p, const bench *b) {
     double most = 0;
@@ -31,7 +17,8 @@ void chart_ttft(page *p, const bench *b) {
     frame_begin(p, &f, "Time to first token by prompt length", "prompt, tokens", "time to first token, ms");
     page_markup(p, "<path class=\"line one\" d=\"");
     for (size_t i = 0; i < b->n_prefill; i++)
-        line_to(p, i, axis_place(&f.x, b->prefill[i].n), axis_place(&f.y, series_summarize(&b->prefill[i].ttft).p50));
+        frame_line_to(p, i, axis_place(&f.x, b->prefill[i].n),
+                      axis_place(&f.y, series_summarize(&b->prefill[i].ttft).p50));
     page_markup(p, "\"/>\n");
     for (size_t i = 0; i < b->n_prefill; i++) {
         const bench_prefill *q = &b->prefill[i];
@@ -41,9 +28,9 @@ void chart_ttft(page *p, const bench *b) {
         page_markup(p, "<path class=\"range one\" d=\"M%.1f %.1fV%.1f\"/>", x, axis_place(&f.y, s.min),
                     axis_place(&f.y, s.max));
         snprintf(tip, sizeof tip, "%d tokens: %.1f ms, %.1f tok/s", (int)q->n, s.p50, series_summarize(&q->tok_s).p50);
-        add_dot(p, "one", x, y, tip);
+        frame_dot(p, "one", x, y, tip);
         bool last = i + 1 == b->n_prefill;
-        add_label(p, last ? x - 9 : x + 9, last ? y - 6 : y + 14, last ? "end" : "start", number_show(s.p50).text);
+        frame_label(p, last ? x - 9 : x + 9, last ? y - 6 : y + 14, last ? "end" : "start", number_show(s.p50).text);
     }
     frame_end(p);
 }
@@ -64,13 +51,13 @@ void chart_depth(page *p, const bench *b) {
         for (size_t i = 0; i < b->n_decode; i++) {
             const bench_decode *d = &b->decode[i];
             double value = limit ? limit_tok_s(b, d) : series_summarize(&d->tok_s).p50;
-            line_to(p, i, axis_place(&f.x, d->depth), axis_place(&f.y, value));
+            frame_line_to(p, i, axis_place(&f.x, d->depth), axis_place(&f.y, value));
         }
         page_markup(p, "\"/>\n");
     }
     // Deeper is slower, so the line falls away from a label at its beginning.
     double y_limit = axis_place(&f.y, limit_tok_s(b, &b->decode[0]));
-    add_label(p, axis_place(&f.x, b->decode[0].depth) + 4, y_limit - 8, "start", "what the memory allows");
+    frame_label(p, axis_place(&f.x, b->decode[0].depth) + 4, y_limit - 8, "start", "what the memory allows");
     for (size_t i = 0; i < b->n_decode; i++) {
         const bench_decode *d = &b->decode[i];
         summary s = series_summarize(&d->tok_s);
@@ -80,9 +67,9 @@ void chart_depth(page *p, const bench *b) {
                     axis_place(&f.y, s.max));
         snprintf(tip, sizeof tip, "depth %d: %.1f tok/s, %.0f %% of the limit", (int)d->depth, s.p50,
                  100 * bench_share(b, bench_decode_gb_s(d)));
-        add_dot(p, "one", x, y, tip);
+        frame_dot(p, "one", x, y, tip);
         bool end = x > RIGHT - 60;
-        add_label(p, end ? x : x + 9, y + 18, end ? "end" : "start", number_show(s.p50).text);
+        frame_label(p, end ? x : x + 9, y + 18, end ? "end" : "start", number_show(s.p50).text);
     }
     frame_end(p);
 }
@@ -109,7 +96,7 @@ static void add_mark(page *p, const frame *f, double value, const char *name, do
     char words[64];
     snprintf(words, sizeof words, "%s %s", name, number_show(value).text);
     page_markup(p, "<path class=\"mark\" d=\"M%.1f %.1fV%d\"/>", x, y - 9, LOW_BOTTOM);
-    add_label(p, end ? x - 4 : x + 4, y, end ? "end" : "start", words);
+    frame_label(p, end ? x - 4 : x + 4, y, end ? "end" : "start", words);
 }
 
 void chart_itl(page *p, const bench *b, const bench_decode *d, double from, double to) {
@@ -134,7 +121,7 @@ void chart_itl(page *p, const bench *b, const bench_decode *d, double from, doub
     add_mark(p, &f, s.p99, "p99", 40);
     char words[48];
     snprintf(words, sizeof words, "max %s%s", number_show(s.max).text, s.max > to ? " \xe2\x86\x92" : "");
-    add_label(p, RIGHT, 12, "end", words);
+    frame_label(p, RIGHT, 12, "end", words);
     frame_end(p);
 }
 
@@ -180,12 +167,12 @@ static void add_roof(page *p, const frame *f, double gb_s, double best) {
     page_markup(p, "<path class=\"line roof\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", axis_place(&f->x, from),
                 axis_place(&f->y, from * gb_s), axis_place(&f->x, to), axis_place(&f->y, to * gb_s));
     snprintf(words, sizeof words, "memory, %.1f GB/s", gb_s);
-    add_label(p, axis_place(&f->x, to) + 6, axis_place(&f->y, to * gb_s) + 10, "start", words);
+    frame_label(p, axis_place(&f->x, to) + 6, axis_place(&f->y, to * gb_s) + 10, "start", words);
     if (best <= 0) return;
     double y = axis_place(&f->y, best);
     page_markup(p, "<path class=\"best\" d=\"M%d %.1fH%d\"/>\n", LEFT, y, RIGHT);
     snprintf(words, sizeof words, "best prefill, %s Gop/s", number_show(best).text);
-    add_label(p, RIGHT, y - 7, "end", words);
+    frame_label(p, RIGHT, y - 7, "end", words);
 }
 
 void chart_roofline(page *p, const bench *b) {
@@ -198,9 +185,9 @@ void chart_roofline(page *p, const bench *b) {
         point at = prefill_point(&b->prefill[i]);
         double x = axis_place(&f.x, at.intensity), y = axis_place(&f.y, at.gop_s);
         snprintf(tip, sizeof tip, "prefill of %d: %.1f Gop/s", (int)b->prefill[i].n, at.gop_s);
-        add_dot(p, "two", x, y, tip);
+        frame_dot(p, "two", x, y, tip);
         snprintf(words, sizeof words, "%s%d", i ? "" : "prefill ", (int)b->prefill[i].n);
-        add_label(p, x, y + 18, "middle", words);
+        frame_label(p, x, y + 18, "middle", words);
     }
     for (size_t i = 0; i < b->n_decode; i++) {
         const bench_decode *d = &b->decode[i];
@@ -209,9 +196,9 @@ void chart_roofline(page *p, const bench *b) {
         double share = 100 * bench_share(b, bench_decode_gb_s(d));
         snprintf(tip, sizeof tip, "decode at depth %d: %.1f Gop/s, %.0f %% of the memory's limit", (int)d->depth,
                  at.gop_s, share);
-        add_dot(p, "one", x, y, tip);
+        frame_dot(p, "one", x, y, tip);
         snprintf(words, sizeof words, "decode, %.0f %%", share);
-        if (i == 0) add_label(p, x + 10, y + 6, "start", words);
+        if (i == 0) frame_label(p, x + 10, y + 6, "start", words);
     }
     frame_end(p);
 }

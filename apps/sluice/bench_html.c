@@ -1,55 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// The report: one file that needs no other, light or dark as its reader's screen is.
+// The report.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "bench_page.h"
-
-static const char style[] =
-    ":root{color-scheme:light dark;--ground:#f6f7f9;--card:#fff;--ink:#1b2430;--soft:#667085;"
-    "--rule:#e4e7ec;--one:#2563eb;--two:#d9730d;--roof:#98a2b3;--warn:#fff4e5;--warn-ink:#93500a}\n"
-    "@media(prefers-color-scheme:dark){:root{--ground:#0f1319;--card:#171d26;--ink:#e6eaf0;"
-    "--soft:#98a2b3;--rule:#2a3240;--one:#6ea8fe;--two:#f5a45d;--roof:#667085;--warn:#33260f;"
-    "--warn-ink:#f7c77e}}\n"
-    "*{box-sizing:border-box}body{margin:0;background:var(--ground);color:var(--ink);"
-    "font:15px/1.5 system-ui,-apple-system,\"Segoe UI\",Roboto,sans-serif}\n"
-    "main{max-width:1180px;margin:0 auto;padding:32px 20px 48px}"
-    "h1{font-size:26px;line-height:1.2;margin:0 0 4px}h2{font-size:16px;margin:0 0 12px}"
-    "p{margin:0}.soft{color:var(--soft)}\n"
-    ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(165px,1fr));gap:14px;"
-    "margin:24px 0 14px}.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(440px,"
-    "100%),1fr));gap:14px}\n"
-    "section,.tile,.warn{background:var(--card);border:1px solid var(--rule);border-radius:12px;"
-    "padding:18px 20px;min-width:0}.wide{grid-column:1/-1}"
-    ".tile b{display:block;font-size:28px;line-height:1.25;font-weight:650;"
-    "font-variant-numeric:tabular-nums}.tile b small{font-size:15px;font-weight:500;"
-    "color:var(--soft)}\n"
-    ".warn{background:var(--warn);color:var(--warn-ink);border-color:transparent;margin:14px 0}"
-    ".scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;"
-    "font-variant-numeric:tabular-nums;white-space:nowrap}\n"
-    "th,td{text-align:right;padding:6px 10px;border-bottom:1px solid var(--rule)}"
-    "th{color:var(--soft);font-weight:500}tr:last-child td{border-bottom:0}"
-    "th:first-child,td:first-child{padding-left:0}th:last-child,td:last-child{padding-right:0}"
-    ".small{width:auto}.cols{display:flex;flex-wrap:wrap;gap:22px "
-    "64px;margin-top:22px}svg+svg{margin-top:16px}.note{margin-top:10px;"
-    "font-size:13px}h2+.scroll{margin-top:-6px}\n"
-    "svg{display:block;width:100%;height:auto;overflow:visible}svg text{font-size:12.5px;"
-    "fill:var(--soft)}svg .label{fill:var(--ink)}svg .title{font-size:12.5px}\n"
-    ".grid{stroke:var(--rule)}.axis{stroke:var(--soft);stroke-opacity:.6}.line{fill:none;"
-    "stroke-width:2.25;stroke-linejoin:round}.line.one,.range.one{stroke:var(--one)}"
-    ".range{stroke-width:1.5}.line.roof{stroke:var(--roof)}\n"
-    "circle{stroke:var(--card);stroke-width:1.5}circle.one,rect.one{fill:var(--one)}"
-    "circle.two{fill:var(--two)}.mark{stroke:var(--two);stroke-width:1.5;stroke-dasharray:4 3}"
-    ".best{stroke:var(--two);stroke-opacity:.8;stroke-dasharray:5 4;fill:none}\n";
-
-static void add_tile(page *p, const char *value, const char *unit, const char *what) {
-    page_markup(p,
-                "<div class=\"tile\"><b>%s <small>%s</small></b><span class=\"soft\">%s</span>"
-                "</div>\n",
-                value, unit, what);
-}
+#include "bench_chart.h"
 
 static void add_tiles(page *p, const bench *b) {
     page_markup(p, "<div class=\"tiles\">\n");
@@ -59,18 +15,18 @@ static void add_tiles(page *p, const bench *b) {
         char share[32], jitter[32];
         snprintf(share, sizeof share, "%.0f", 100 * bench_share(b, bench_decode_gb_s(d)));
         snprintf(jitter, sizeof jitter, "%.3f", t.p50 > 0 ? t.p99 / t.p50 : 0);
-        add_tile(p, number_show(series_summarize(&d->tok_s).p50).text, "tok/s", "decode");
-        add_tile(p, share, "%", "of the memory's read bandwidth");
-        add_tile(p, jitter, "", "p99 / p50 between tokens");
+        page_tile(p, number_show(series_summarize(&d->tok_s).p50).text, "tok/s", "decode");
+        page_tile(p, share, "%", "of the memory's read bandwidth");
+        page_tile(p, jitter, "", "p99 / p50 between tokens");
     }
     if (b->n_prefill) {
         const bench_prefill *q = &b->prefill[b->n_prefill - 1];
         char what[64];
         snprintf(what, sizeof what, "to the first token of %d", (int)q->n);
-        add_tile(p, number_show(series_summarize(&q->tok_s).p50).text, "tok/s", "prefill");
-        add_tile(p, number_show(series_summarize(&q->ttft).p50).text, "ms", what);
+        page_tile(p, number_show(series_summarize(&q->tok_s).p50).text, "tok/s", "prefill");
+        page_tile(p, number_show(series_summarize(&q->ttft).p50).text, "ms", what);
     }
-    add_tile(p, number_show(bench_read_gb_s(b)).text, "GB/s", "read bandwidth measured");
+    page_tile(p, number_show(bench_read_gb_s(b)).text, "GB/s", "read bandwidth measured");
     page_markup(p, "</div>\n");
 }
 
@@ -192,15 +148,8 @@ static void add_tables(page *p, const bench *b) {
 static void add_head(page *p, const bench *b) {
     const sluice_model_info *m = &b->session.model_info;
     const sluice_engine_info *e = &b->session.engine_info;
-    const char *slash = strrchr(b->path, '/'), *name = m->name[0] ? m->name : slash ? slash + 1 : b->path;
-    page_markup(p, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                   "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>");
-    page_text(p, name);
-    page_markup(p, " \xc2\xb7 sluice bench</title>\n<style>\n");
-    if (p->status == APP_OK) p->status = text_append(&p->out, style, sizeof style - 1);
-    page_markup(p, "</style></head>\n<body><main>\n<h1>");
-    page_text(p, name);
-    page_markup(p, "</h1>\n<p class=\"soft\">");
+    page_begin(p, m->name, b->path, "sluice bench");
+    page_markup(p, "<p class=\"soft\">");
     page_text(p, m->arch);
     page_markup(p, ", ");
     page_text(p, m->type);
@@ -229,14 +178,7 @@ int bench_write_html(const bench *b, const char *path) {
     page_markup(&p,
                 "<p class=\"soft\" style=\"margin-top:18px\">sluice %s, medians of %d runs; "
                 "bars span all runs. Bytes and operations are the plan's. TTFT: prefill and one "
-                "sample. Time between tokens: one step and one sample.</p>\n"
-                "</main></body></html>\n",
+                "sample. Time between tokens: one step and one sample.</p>\n",
                 SLUICE_VERSION, (int)b->request.n_rep);
-    new_file f = {0};
-    int result = p.status == APP_OK ? new_file_open(&f, path) : p.status;
-    if (result == APP_OK) result = new_file_write(&f, p.out.data, p.out.n);
-    if (result == APP_OK) result = new_file_commit(&f);
-    new_file_abandon(&f);
-    text_free(&p.out);
-    return result;
+    return page_end(&p, path);
 }

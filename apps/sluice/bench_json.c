@@ -4,15 +4,11 @@
 // one; what the system does not offer is null.
 #include "bench.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "conversation.h"
-#include "files.h"
-
-static json_t *real_or_null(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+#include "json_out.h"
 
 static json_t *values_to_json(const series *s) {
     json_t *array = json_array();
@@ -61,7 +57,7 @@ static json_t *decode_to_json(const bench *b) {
                       d->bytes, "operations", d->n_op, "gb_s", gb_s, "share", bench_share(b, gb_s));
         json_t *rest = json_pack("{s:f, s:f, s:o, s:f, s:o}", "allocs", series_summarize(&d->n_alloc).max, "faults",
                                  series_summarize(&d->n_fault).max, "joules",
-                                 real_or_null(d->joules.n ? series_summarize(&d->joules).p50 : NAN), "spread", s.spread,
+                                 json_finite(d->joules.n ? series_summarize(&d->joules).p50 : NAN), "spread", s.spread,
                                  "runs", values_to_json(&d->tok_s));
         json_object_update(entry, rest);
         json_decref(rest);
@@ -116,7 +112,7 @@ static json_t *noise_to_json(const bench *b) {
     json_t *why = json_array();
     for (size_t i = 0; i < noise.n_why; i++) json_array_append_new(why, json_string(noise.why[i]));
     return json_pack("{s:b, s:o, s:o, s:o}", "noisy", (int)(noise.n_why > 0), "why", why, "steal",
-                     real_or_null(noise.steal), "others", real_or_null(noise.others));
+                     json_finite(noise.steal), "others", json_finite(noise.others));
 }
 
 int bench_print_json(const bench *b) {
@@ -129,14 +125,5 @@ int bench_print_json(const bench *b) {
                              (json_int_t)e->kv_position_bytes, "read", reads_to_json(b), "prefill", prefill_to_json(b),
                              "decode", decode_to_json(b), "rows", rows_to_json(b), "spread", "read", noise.read,
                              "prefill", noise.prefill, "decode", noise.decode, "noise", noise_to_json(b));
-    char *printed = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
-    json_decref(root);
-    if (!printed) return app_fail("out of memory");
-    text line = {0};
-    int result = text_append(&line, printed, strlen(printed));
-    free(printed);
-    if (result == APP_OK) result = text_append(&line, "\n", 1);
-    if (result == APP_OK) result = out_write(line.data, line.n);
-    text_free(&line);
-    return result;
+    return json_print(root);
 }

@@ -3,10 +3,6 @@
 // sluice bench: how fast a model runs on this machine, and how much of what the memory allows that
 // is.
 #include "bench.h"
-
-#include <errno.h>
-#include <stdlib.h>
-
 #include "interrupt.h"
 
 typedef struct bench_options {
@@ -28,31 +24,11 @@ static const option bench_table[] = {
     {0, "html", OPTION_TEXT, AT(html), "FILE", 0, 0, "also write a report with charts"},
 };
 
-// "32,128,512": rising whole numbers.
-static int parse_list(number_list *out, const char *name, const char *text, int32_t min, int32_t max) {
-    out->n = 0;
-    for (const char *at = text;; at++) {
-        char *end;
-        errno = 0;
-        long value = strtol(at, &end, 10);
-        bool digit = *at >= '0' && *at <= '9';
-        if (!digit || errno || value < min || value > max || (*end && *end != ','))
-            return app_usage("--%s must be whole numbers from %d to %d with commas between, not "
-                             "\"%s\"",
-                             name, (int)min, (int)max, text);
-        if (out->n && value <= out->value[out->n - 1]) return app_usage("--%s must rise, unlike \"%s\"", name, text);
-        if (out->n == BENCH_MAX) return app_usage("--%s has more than %d numbers", name, BENCH_MAX);
-        out->value[out->n++] = (int32_t)value;
-        at = end;
-        if (!*at) return OPTIONS_GO_ON;
-    }
-}
-
 static int read_request(bench_request *out, const bench_options *o) {
     enum { POSITION_MAX = 1 << 24 };
-    int result = parse_list(&out->prefill, "prefill", o->prefill, 0, POSITION_MAX);
-    if (result == OPTIONS_GO_ON) result = parse_list(&out->depth, "depth", o->depth, 0, POSITION_MAX);
-    if (result == OPTIONS_GO_ON && o->rows) result = parse_list(&out->rows, "rows", o->rows, 1, BENCH_ROWS_MAX);
+    int result = number_list_parse(&out->prefill, "prefill", o->prefill, 0, POSITION_MAX);
+    if (result == OPTIONS_GO_ON) result = number_list_parse(&out->depth, "depth", o->depth, 0, POSITION_MAX);
+    if (result == OPTIONS_GO_ON && o->rows) result = number_list_parse(&out->rows, "rows", o->rows, 1, BENCH_ROWS_MAX);
     if (result != OPTIONS_GO_ON) return result;
     if (out->prefill.value[0] == 0) {
         if (out->prefill.n > 1) return app_usage("--prefill 0 means none; no length can follow it");

@@ -6,6 +6,9 @@
 
 #include "app.h"
 
-app_command eval_logits, eval_ppl;
+// Rows of a step if --chunk is not given. Most want logits, n_vocab floats each, so a step is short.
+enum { EVAL_CHUNK = 64 };
+
+app_command eval_logits, eval_ppl, eval_kl, eval_kv, eval_needle;
 
 #endif

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
 // sluice eval logits: the logits of a sequence of ids, for comparison with other programs.
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "eval.h"
 #include "files.h"
 #include "interrupt.h"
+#include "npy.h"
 #include "progress.h"
 #include "session.h"
 #include "token_ids.h"
@@ -21,24 +20,6 @@ static const option logits_table[] = {
      "[id, ...] or {\"ids\": [...]} (-: standard input)"},
     {0, "out", OPTION_TEXT, offsetof(logits_options, out_path), "F.npy", 0, 0, "where to write the array"},
 };
-
-// Every row of a step wants logits here, so a step is short: its logits are n_vocab floats a row.
-enum { LOGIT_CHUNK = 64 };
-
-// The head of an .npy file, version 1.0: magic, length, a Python dict padded so that the data is
-// aligned to 64 bytes.
-static int write_npy_head(new_file *f, size_t n_row, size_t n_col) {
-    char head[128];
-    const size_t n_fixed = 10;
-    memset(head, ' ', sizeof head);
-    memcpy(head, "\x93NUMPY\x01\x00", 8);
-    head[8] = (char)(sizeof head - n_fixed), head[9] = 0;
-    int n = snprintf(head + n_fixed, sizeof head - n_fixed,
-                     "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", n_row, n_col);
-    head[n_fixed + (size_t)n] = ' '; // over the NUL
-    head[sizeof head - 1] = '\n';
-    return new_file_write(f, head, sizeof head);
-}
 
 static int write_logits(new_file *f, session *s, const int32_t *ids, size_t n_ids) {
     size_t n_vocab = (size_t)s->model_info.n_vocab, n_chunk = (size_t)s->engine_info.n_row_max;
@@ -62,31 +43,21 @@ static int write_logits(new_file *f, session *s, const int32_t *ids, size_t n_id
     return result;
 }
 
-static int read_ids(int32_t **ids, size_t *n, const char *path, const session *s) {
-    text source;
-    int result = file_read(&source, path);
-    if (result != APP_OK) return result;
-    result = token_ids_parse(ids, n, &source, path, s->model_info.n_vocab);
-    text_free(&source);
-    if (result == APP_OK && *n == 0) result = app_fail("%s: holds no ids", path);
-    return result;
-}
-
 static int evaluate(session *s, session_options *engine, const logits_options *options) {
     int32_t *ids = NULL;
     size_t n_ids = 0;
     new_file f = {0};
-    int result = read_ids(&ids, &n_ids, options->ids_path, s);
+    int result = token_ids_read(&ids, &n_ids, options->ids_path, s->model_info.n_vocab);
     if (result == APP_OK && engine->n_ctx && n_ids > (size_t)engine->n_ctx) {
         result = app_fail("there are %zu ids but the context holds %d; raise --ctx", n_ids, (int)engine->n_ctx);
     }
     if (result == APP_OK) {
         if (!engine->n_ctx) engine->n_ctx = (int32_t)n_ids; // no more than is needed
-        if (!engine->n_chunk) engine->n_chunk = LOGIT_CHUNK;
+        if (!engine->n_chunk) engine->n_chunk = EVAL_CHUNK;
         result = session_open_engine(s, engine, engine->n_chunk);
     }
     if (result == APP_OK) result = new_file_open(&f, options->out_path);
-    if (result == APP_OK) result = write_npy_head(&f, n_ids, (size_t)s->model_info.n_vocab);
+    if (result == APP_OK) result = npy_write_head(&f, n_ids, (size_t)s->model_info.n_vocab);
     if (result == APP_OK) result = write_logits(&f, s, ids, n_ids);
     if (result == APP_OK) result = new_file_commit(&f);
     new_file_abandon(&f);

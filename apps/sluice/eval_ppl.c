@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// sluice eval ppl: perplexity by llama-perplexity's method, so that figures compare. Windows of
-// n_ctx tokens without overlap; the first token of each is replaced by BOS if the model adds one;
-// predictions of the second half are scored; a last window that is not full is dropped.
+// sluice eval ppl: perplexity, in llama-perplexity's windows.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "eval.h"
+#include "eval_window.h"
 #include "files.h"
 #include "interrupt.h"
 #include "progress.h"
-#include "session.h"
 
 typedef struct ppl_options {
     bool json;
@@ -22,38 +20,28 @@ static const option ppl_table[] = {
     {0, "json", OPTION_FLAG, offsetof(ppl_options, json), NULL, 0, 0, "as one JSON object"},
 };
 
-enum { PPL_CHUNK = 64, PPL_WINDOW = 512 };
-
-typedef struct ppl_sum { // of the negative log-likelihoods
-    double sum, sum_squares;
-    size_t n;
-} ppl_sum;
-
-// Scores the prediction of each next token by positions n/2 .. n-2 of one window.
-static sluice_status score_window(ppl_sum *score, session *s, const int32_t *ids, size_t n, sluice_row *rows) {
-    size_t n_chunk = (size_t)s->engine_info.n_row_max, first = n / 2;
+// Adds the negative log-likelihoods of one window.
+static sluice_status score_window(window_sum *score, session *s, const int32_t *ids, size_t n, sluice_row *rows) {
+    size_t n_chunk = (size_t)s->engine_info.n_row_max, n_row;
     sluice_status status = sluice_seq_truncate(s->engine, 0, 0);
-    for (size_t at = 0; at < n - 1 && status == SLUICE_OK; at += n_chunk) {
-        size_t n_row = n - 1 - at < n_chunk ? n - 1 - at : n_chunk, n_logit = 0;
-        for (size_t i = 0; i < n_row; i++) {
-            int32_t id = at + i == 0 && s->model_info.adds_bos ? s->model_info.bos : ids[at + i];
-            rows[i] = (sluice_row){id, 0, (int32_t)(at + i), at + i >= first};
-        }
+    for (size_t at = 0; status == SLUICE_OK; at += n_row) {
+        size_t n_logit = 0;
+        n_row = window_rows(rows, n_chunk, &s->model_info, ids, n, at);
+        if (n_row == 0) break;
         status = sluice_step(s->engine, rows, n_row);
         for (size_t i = 0; i < n_row && status == SLUICE_OK; i++) {
             if (!rows[i].wants_logits) continue;
             float logprob;
             sluice_top_logprobs(sluice_logits(s->engine, n_logit++), (size_t)s->model_info.n_vocab, 0, NULL, NULL,
                                 ids[at + i + 1], &logprob);
-            score->sum -= (double)logprob, score->sum_squares += (double)logprob * (double)logprob, score->n++;
+            window_sum_add(score, -(double)logprob);
         }
     }
     return status;
 }
 
-static int print_ppl(const ppl_sum *score, size_t n_ids, size_t n_window, bool json) {
-    double mean = score->sum / (double)score->n, variance = score->sum_squares / (double)score->n - mean * mean;
-    double ppl = exp(mean), error = score->n > 1 ? ppl * sqrt(fmax(variance, 0) / (double)(score->n - 1)) : 0;
+static int print_ppl(const window_sum *score, size_t n_ids, size_t n_window, bool json) {
+    double ppl = exp(window_sum_mean(score)), error = ppl * window_sum_error(score);
     char line[256];
     if (!isfinite(ppl)) return app_fail("the perplexity is not a finite number");
     if (json) {
@@ -72,7 +60,7 @@ static int score_text(session *s, const int32_t *ids, size_t n_ids, bool json) {
     size_t n_ctx = (size_t)s->engine_info.n_ctx, n_window = n_ids / n_ctx;
     sluice_row *rows = calloc((size_t)s->engine_info.n_row_max, sizeof *rows);
     if (!rows) return app_fail("out of memory");
-    ppl_sum score = {0};
+    window_sum score = {0};
     progress bar;
     progress_start(&bar, "perplexity");
     sluice_status status = SLUICE_OK;
@@ -86,18 +74,12 @@ static int score_text(session *s, const int32_t *ids, size_t n_ids, bool json) {
 }
 
 static int evaluate(session *s, session_options *engine, const char *text_path, bool json) {
-    text source;
     int32_t *ids = NULL;
     size_t n_ids = 0;
-    if (!engine->n_ctx) engine->n_ctx = PPL_WINDOW;
-    if (!engine->n_chunk) engine->n_chunk = PPL_CHUNK;
-    if (engine->n_ctx < 4) return app_usage("--ctx must be at least 4: a window that can be halved");
-    int result = file_read(&source, text_path);
-    if (result == APP_OK) result = session_encode(s, &ids, &n_ids, source.data, source.n, SLUICE_ADD_BOS);
-    text_free(&source);
-    if (result == APP_OK && n_ids < (size_t)engine->n_ctx) {
-        result = app_fail("%s: has %zu tokens, less than one window of %d", text_path, n_ids, (int)engine->n_ctx);
-    }
+    if (!engine->n_ctx) engine->n_ctx = WINDOW_LENGTH;
+    if (!engine->n_chunk) engine->n_chunk = EVAL_CHUNK;
+    if (engine->n_ctx < WINDOW_MIN) return app_usage("--ctx must be at least 4: a window that can be halved");
+    int result = window_ids(&ids, &n_ids, s, text_path, (size_t)engine->n_ctx);
     if (result == APP_OK) result = session_open_engine(s, engine, engine->n_chunk);
     if (result == APP_OK) result = score_text(s, ids, n_ids, json);
     free(ids);
@@ -126,7 +108,6 @@ int eval_ppl(int argc, char **argv) {
     interrupt_catch();
     session s;
     result = session_open_model(&s, operands[0], &engine, SESSION_WEIGHTS);
-    if (result == APP_OK && !s.model_info.has_tokenizer) result = app_fail("%s: has no tokenizer", operands[0]);
     if (result == APP_OK) result = evaluate(&s, &engine, operands[1], options.json);
     session_close(&s);
     return result;

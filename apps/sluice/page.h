@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Parts of the HTML report: text with markup kept apart, and the axes of a chart. A failure is
-// remembered, so that a page is written through and asked about once.
-#ifndef SLUICE_BENCH_PAGE_H
-#define SLUICE_BENCH_PAGE_H
+// A report as one HTML file that needs no other, light or dark as its reader's screen is: text with markup kept apart,
+// and the axes and marks of charts. A failure is remembered, so that a page is written through and asked about once. It
+// must not know what is reported.
+#ifndef SLUICE_PAGE_H
+#define SLUICE_PAGE_H
 
-#include "bench.h"
 #include "files.h"
 
 typedef struct page {
@@ -15,6 +15,11 @@ typedef struct page {
 
 void page_markup(page *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void page_text(page *p, const char *bytes); // any bytes, shown as they are
+
+// From the first byte to <main> and the heading, which is `name`, or what `path` is called if that is empty.
+void page_begin(page *p, const char *name, const char *path, const char *command);
+void page_tile(page *p, const char *value, const char *unit, const char *what); // a figure writ large
+int page_end(page *p, const char *path); // writes the file and frees the page; APP_OK, or has printed why not
 
 // Linear, or logarithmic from a positive number. Pixels in the chart's own units.
 typedef struct axis {
@@ -42,11 +47,9 @@ typedef struct frame { // the plot's box inside a drawing of `width` by `height`
 // Begins the drawing: grid, ticks and titles. `label` is what a screen reader says.
 void frame_begin(page *p, const frame *f, const char *label, const char *x_title, const char *y_title);
 void frame_end(page *p);
-
-// The charts of the report.
-void chart_ttft(page *p, const bench *b);
-void chart_depth(page *p, const bench *b);
-void chart_itl(page *p, const bench *b, const bench_decode *d, double from, double to);
-void chart_roofline(page *p, const bench *b);
+void frame_dot(page *p, const char *class, double x, double y, const char *tip);
+void frame_label(page *p, double x, double y, const char *anchor, const char *words);
+// One point of a path after another, in the text of its "d".
+void frame_line_to(page *p, size_t i, double x, double y);
 
 #endif

@@ -3,9 +3,8 @@
 // How a run went: a line for people, an object for programs.
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "json_out.h"
 #include "run.h"
 
 void run_print_speed(const session *s, const answer *a) {
@@ -59,15 +58,5 @@ int run_print_json(const session *s, const run_options *options, const generate_
         (json_int_t)(a->end.n_minor_fault - a->warm.n_minor_fault), "major",
         (json_int_t)(a->end.n_major_fault - a->warm.n_major_fault));
     if (root && a->logprobs) json_object_set_new(root, "logprobs", logprobs_to_json(a));
-    // 9 digits bring a float back exactly; times need no more.
-    char *printed = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
-    json_decref(root);
-    if (!printed) return app_fail("out of memory");
-    text line = {0};
-    int result = text_append(&line, printed, strlen(printed));
-    free(printed);
-    if (result == APP_OK) result = text_append(&line, "\n", 1);
-    if (result == APP_OK) result = out_write(line.data, line.n);
-    text_free(&line);
-    return result;
+    return json_print(root);
 }

@@ -36,3 +36,14 @@ int token_ids_parse(int32_t **ids, size_t *n, const text *json, const char *name
     *ids = copy, *n = n_ids;
     return APP_OK;
 }
+
+int token_ids_read(int32_t **ids, size_t *n, const char *path, int32_t n_vocab) {
+    text source;
+    *ids = NULL, *n = 0;
+    int result = file_read(&source, path);
+    if (result != APP_OK) return result;
+    result = token_ids_parse(ids, n, &source, path, n_vocab);
+    text_free(&source);
+    if (result == APP_OK && *n == 0) result = app_fail("%s: holds no ids", path);
+    return result;
+}
