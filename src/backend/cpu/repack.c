@@ -28,22 +28,30 @@ uint64_t sl_repack_bytes(const sl_plan_weight *weight) {
     return sl_round_up(weight->n_row, SL_CPU_PANEL_ROWS) * sl_type_row_bytes(info, weight->n_col);
 }
 
+// A block of each of a panel's rows. A block is words, but for what its length has beyond them: that is at its end in
+// super-blocks and at its beginning in plain ones.
+static void copy_blocks(uint8_t *to, const uint8_t *from, uint64_t row_bytes, uint32_t n_row,
+                        const sl_type_info *info) {
+    uint32_t odd = info->blk_bytes % 4, odd_at = info->blk_len == SL_ACT_BLK_LEN ? info->blk_bytes - odd : 0;
+    if (n_row < SL_CPU_PANEL_ROWS) memset(to, 0, SL_CPU_PANEL_ROWS * info->blk_bytes);
+    for (uint32_t row = 0; row < n_row; row++)
+        memcpy(to + SL_CPU_PANEL_ROWS * odd_at + row * odd, from + row * row_bytes + odd_at, odd);
+    for (uint32_t off = odd_at == 0 ? odd : 0; off + 4 <= info->blk_bytes; off += 4)
+        for (uint32_t row = 0; row < n_row; row++)
+            memcpy(to + SL_CPU_PANEL_ROWS * off + 4 * row, from + row * row_bytes + off, 4);
+}
+
 // Panels [begin, end) of a matrix. Writes every byte, so that no page is left for the first step to touch.
 static void copy_panels(const entry *e, uint32_t begin, uint32_t end) {
     const sl_type_info *info = sl_type_find(e->type);
     uint64_t row_bytes = sl_type_row_bytes(info, e->n_col);
-    uint64_t chunk_bytes = (uint64_t)SL_ACT_BLK_LEN / info->blk_len * info->blk_bytes;
     for (uint32_t panel = begin; panel < end; panel++) {
         uint32_t row = panel * SL_CPU_PANEL_ROWS;
         uint32_t n_row = SL_MIN(e->n_row - row, (uint32_t)SL_CPU_PANEL_ROWS);
         const uint8_t *from = e->from + row * row_bytes;
         uint8_t *to = e->to + row * row_bytes;
-        for (uint64_t at = 0; at < row_bytes; at += chunk_bytes) {
-            uint64_t n = SL_MIN(chunk_bytes, row_bytes - at);
-            for (uint32_t i = 0; i < n_row; i++) memcpy(to + i * n, from + i * row_bytes + at, n);
-            memset(to + n_row * n, 0, (SL_CPU_PANEL_ROWS - n_row) * n);
-            to += n * SL_CPU_PANEL_ROWS;
-        }
+        for (uint64_t at = 0; at < row_bytes; at += info->blk_bytes)
+            copy_blocks(to + SL_CPU_PANEL_ROWS * at, from + at, row_bytes, n_row, info);
     }
 }
 

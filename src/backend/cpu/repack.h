@@ -2,10 +2,12 @@
 //
 // Copies of block weights in the order in which matrix products read them, on huge pages. A product walks 16 rows at
 // once, 256 columns at a time; in a file these are 16 streams, 4 KB pages apart, which neither the prefetcher nor the
-// TLB likes. In panel order
-//   for each panel of SL_CPU_PANEL_ROWS rows: for each SL_ACT_BLK_LEN columns: for each row: its blocks of them
-// they are one stream. The blocks themselves are unchanged, so the bits of a product are the same in either order.
-// Rows that a last panel lacks are zero.
+// TLB likes, and each word of them has to find its lane. In panel order
+//   for each panel of SL_CPU_PANEL_ROWS rows: for each block of a row: for each word of it: that word of each row
+// they are one stream of vectors. A word is four bytes; what a block's length has beyond words (q8_0: 34 bytes) is one
+// unit more, of one or two bytes: the first of a plain block, the last of a super-block. So the bytes at `off` of all
+// blocks of a panel begin at 16 * off, a copy is as large as its matrix, and the bits of a product are the same in
+// either order. Rows that a last panel lacks are zero.
 #ifndef SL_BACKEND_CPU_REPACK_H
 #define SL_BACKEND_CPU_REPACK_H
 

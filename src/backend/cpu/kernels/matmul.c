@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The walk of a matrix product with block weights: for each pair of panels, for each 256 columns, unpack once and
-// multiply with all rows. The unpacked pair stays in the first-level cache and the sums of all rows in the second, so
-// one walk serves one row as well as a prefill chunk. Knows nothing of vectors.
+// The walk of a matrix product with block weights: for as many rows as the second-level cache holds, for each pair of
+// panels, for each 256 columns, unpack once and multiply with these rows. The unpacked pair stays in the first-level
+// cache. Knows nothing of vectors.
 #include "backend/cpu/kernels/matmul.h"
 
 #include <string.h>
@@ -11,6 +11,8 @@
 
 enum {
     EDGE_STRIDE = 8 * 34 + 8, // the bytes of 256 columns of any type, with room to spare
+    CACHED_BYTES = 1 << 20,   // of activations, which all panels read
+    ROW_STEP = 12,
 };
 
 // The scratch of a thread.
@@ -27,17 +29,39 @@ uint64_t sl_matmul_scratch_bytes(sl_type type, uint32_t n_col, uint32_t n_row) {
     return sizeof(walk) + (uint64_t)n_row * SL_PANEL_PAIR * SL_CPU_PANEL_ROWS * sizeof(float);
 }
 
-// One panel's blocks of one row chunk; a panel that is cut short by the end of the matrix is unpacked from a copy, so
-// that unpackers always see whole panels and nothing past the matrix is read.
-static void unpack(walk *w, uint32_t i_panel, const sl_panel_kind *kind, sl_panel_source from, uint32_t n_row,
-                   uint32_t n_bytes) {
-    if (n_row < SL_CPU_PANEL_ROWS) {
-        for (uint32_t i = 0; i < n_row; i++) memcpy(w->edge + i * EDGE_STRIDE, from.w + i * from.w_row_bytes, n_bytes);
-        memset(w->edge + n_row * EDGE_STRIDE, 0, (SL_CPU_PANEL_ROWS - n_row) * EDGE_STRIDE);
-        from.w = w->edge;
-        from.w_row_bytes = EDGE_STRIDE;
+// One walk's place: n_panel panels of n_out outputs from `out`, and the columns of an ACT16 block.
+typedef struct place {
+    uint32_t out, n_out, n_panel;
+    uint32_t n_blk, n_bytes; // of a row, in these columns
+    uint64_t skip;           // bytes of a row before them
+} place;
+
+// A panel that is cut short by the end of the matrix is unpacked from a copy, so that unpackers always see whole panels
+// and nothing past the matrix is read.
+static void unpack_file(walk *w, const sl_panel_kind *kind, const sl_cpu_matmul *m, const place *at,
+                        const uint8_t *next) {
+    for (uint32_t i = 0; i < at->n_panel; i++, next += at->n_bytes * SL_CPU_PANEL_ROWS) {
+        uint32_t n_row = at->n_out - i * SL_CPU_PANEL_ROWS;
+        const uint8_t *from = m->weight + (at->out + i * SL_CPU_PANEL_ROWS) * m->w_row_bytes + at->skip;
+        sl_panel_source source = {from, m->w_row_bytes, at->n_blk, next};
+        if (n_row < SL_CPU_PANEL_ROWS) {
+            for (uint32_t j = 0; j < n_row; j++)
+                memcpy(w->edge + j * EDGE_STRIDE, from + j * m->w_row_bytes, at->n_bytes);
+            memset(w->edge + n_row * EDGE_STRIDE, 0, (SL_CPU_PANEL_ROWS - n_row) * EDGE_STRIDE);
+            source.w = w->edge;
+            source.w_row_bytes = EDGE_STRIDE;
+        }
+        kind->unpack_file(&w->panel[i], &source);
     }
-    kind->unpack(&w->panel[i_panel], &from);
+}
+
+static void unpack_packed(walk *w, const sl_panel_kind *kind, const sl_cpu_matmul *m, const place *at) {
+    for (uint32_t i = 0; i < at->n_panel; i++) {
+        uint32_t out = at->out + i * SL_CPU_PANEL_ROWS;
+        sl_panel_source source = {.w = m->weight + out * m->w_row_bytes + at->skip * SL_CPU_PANEL_ROWS,
+                                  .n_blk = at->n_blk};
+        kind->unpack_packed(&w->panel[i], &source);
+    }
 }
 
 static void store(const sl_cpu_matmul *m, const float *acc, uint32_t out, uint32_t n_out) {
@@ -57,41 +81,54 @@ static void store(const sl_cpu_matmul *m, const float *acc, uint32_t out, uint32
     }
 }
 
-void sl_panel_matmul(const sl_panel_kind *kind, const sl_cpu_matmul *m, uint32_t out_begin, uint32_t out_end,
-                     void *scratch) {
-    enum { PAIR_ROWS = SL_PANEL_PAIR * SL_CPU_PANEL_ROWS };
-    walk *w = scratch;
+static void multiply_rows(const sl_panel_kind *kind, const sl_cpu_matmul *m, uint32_t out_begin, uint32_t out_end,
+                          walk *w) {
     const sl_type_info *info = sl_type_find(kind->type);
     uint32_t n_chunk = (m->n_col + SL_ACT_BLK_LEN - 1) / SL_ACT_BLK_LEN;
+    // A few rows wait for memory: one panel after the other is one stream. Many rows are read again for each walk.
+    bool one = m->packed && m->n_row <= SL_FEW_ROWS, few = one && kind->few;
+    uint32_t step = SL_CPU_PANEL_ROWS * (one ? 1 : SL_PANEL_PAIR);
     sl_act_blk act = {.rows = m->act,
                       .stride = m->act_stride,
                       .n_row = m->n_row,
                       .n_pad = n_chunk * SL_ACT_BLK_LEN,
                       .offset = kind->offset};
-    for (uint32_t out = out_begin; out < out_end; out += PAIR_ROWS) {
-        uint32_t n_out = SL_MIN(out_end - out, (uint32_t)PAIR_ROWS);
-        uint32_t n_panel = (n_out + SL_CPU_PANEL_ROWS - 1) / SL_CPU_PANEL_ROWS;
-        const uint8_t *weight = m->weight + out * m->w_row_bytes;
+    for (uint32_t out = out_begin; out < out_end; out += step) {
+        place at = {.out = out, .n_out = SL_MIN(out_end - out, step)};
+        at.n_panel = (at.n_out + SL_CPU_PANEL_ROWS - 1) / SL_CPU_PANEL_ROWS;
         // While a pair is multiplied the bytes of the next are fetched, in the order in which they lie in memory.
-        const uint8_t *next = out + n_out < out_end ? weight + n_out * m->w_row_bytes : weight;
-        memset(w->acc, 0, (uint64_t)m->n_row * PAIR_ROWS * sizeof(float));
-        for (uint32_t chunk = 0; chunk < n_chunk; chunk++) {
-            uint32_t n_col = SL_MIN(m->n_col - chunk * SL_ACT_BLK_LEN, (uint32_t)SL_ACT_BLK_LEN);
-            uint32_t n_blk = n_col / info->blk_len, n_bytes = n_blk * info->blk_bytes;
-            // In panel order a panel's blocks of these columns lie together; else they are a part of each row.
-            uint64_t skip = (uint64_t)chunk * (SL_ACT_BLK_LEN / info->blk_len) * info->blk_bytes;
-            uint64_t stride = m->packed ? n_bytes : m->w_row_bytes;
-            const uint8_t *from = weight + (m->packed ? skip * SL_CPU_PANEL_ROWS : skip);
-            for (uint32_t i = 0; i < n_panel; i++, next += n_bytes * SL_CPU_PANEL_ROWS) {
-                uint32_t n_left = n_out - i * SL_CPU_PANEL_ROWS;
-                sl_panel_source source = {from + i * SL_CPU_PANEL_ROWS * m->w_row_bytes, stride, n_blk, next};
-                unpack(w, i, kind, source, m->packed ? SL_CPU_PANEL_ROWS : SL_MIN(n_left, (uint32_t)SL_CPU_PANEL_ROWS),
-                       n_bytes);
-            }
-            act.blk = chunk;
-            act.n_grp = n_col / kind->grp_len;
-            kind->multiply(w->acc, w->panel, n_panel, &act);
+        const uint8_t *next = m->weight + (out + at.n_out < out_end ? out + at.n_out : out) * m->w_row_bytes;
+        if (few) {
+            kind->few(w->acc, m->weight + out * m->w_row_bytes, m->n_col, &act);
+            store(m, w->acc, out, at.n_out);
+            continue;
         }
-        store(m, w->acc, out, n_out);
+        memset(w->acc, 0, (uint64_t)m->n_row * SL_PANEL_PAIR * SL_CPU_PANEL_ROWS * sizeof(float));
+        for (; act.blk < n_chunk; act.blk++) {
+            uint32_t n_col = SL_MIN(m->n_col - act.blk * SL_ACT_BLK_LEN, (uint32_t)SL_ACT_BLK_LEN);
+            at.n_blk = n_col / info->blk_len;
+            at.n_bytes = at.n_blk * info->blk_bytes;
+            if (m->packed) unpack_packed(w, kind, m, &at);
+            else unpack_file(w, kind, m, &at, next + at.skip * SL_CPU_PANEL_ROWS * at.n_panel);
+            at.skip += at.n_bytes;
+            act.n_grp = n_col / kind->grp_len;
+            kind->multiply(w->acc, w->panel, at.n_panel, &act);
+        }
+        act.blk = 0;
+        store(m, w->acc, out, at.n_out);
+    }
+}
+
+void sl_panel_matmul(const sl_panel_kind *kind, const sl_cpu_matmul *m, uint32_t out_begin, uint32_t out_end,
+                     void *scratch) {
+    uint64_t fit = CACHED_BYTES / m->act_stride / ROW_STEP * ROW_STEP;
+    uint32_t step = (uint32_t)SL_MIN(SL_MAX(fit, (uint64_t)ROW_STEP), (uint64_t)m->n_row);
+    for (uint32_t row = 0; row < m->n_row; row += step) {
+        sl_cpu_matmul part = *m;
+        part.n_row = SL_MIN(m->n_row - row, step);
+        part.act += row * m->act_stride;
+        part.out = (float *)(void *)((uint8_t *)m->out + row * m->out_stride);
+        if (m->add) part.add = (const float *)(const void *)((const uint8_t *)m->add + row * m->add_stride);
+        multiply_rows(kind, &part, out_begin, out_end, scratch);
     }
 }

@@ -15,15 +15,13 @@
 //       acc = fma(da, s, acc)
 //   out = acc [+ bias] [+ add]
 // with a = SL_ACT_BASE * hi + lo, q the unsigned byte of the panel, scale = d * sub-scale and min = -dmin * sub-min
-// (exact products in float: 11 bits times at most 8). A level may compute (float)x as fma(254, (float)xh, (float)xl),
-// with xh and xl the sums over the two planes, offsets included: both are exact in float (bounds below), so it rounds
-// the same.
+// (exact products in float: 11 bits times at most 8).
 //
-// Bounds, with |a| <= 32385, |hi| and |lo| <= 127, at the worst contents (bytes of a panel may be anything):
-//   |x|: Q8_0 32 * 128 * 32385 = 132.7e6; IQ4_NL and IQ4_XS 131.6e6; Q5_1 32.1e6; Q6_K 16 * 32 * 32385 = 16.6e6; Q4_K
-//   32 * 240 * 32385 = 248.7e6 (its high nibbles stay 16 times as large, with scales a 16th as large); the rest less.
-//   Before the offset is taken off: 32 * 255 * 32385 = 264.3e6. All below 2^31.
-//   |xh|, |xl| <= 32 * 255 * 127 + 128 * 4081 = 1.56e6; |sum of a| <= 32 * 32385 = 1.04e6; both < 2^24: exact in float.
+// Bounds, with |a| <= 32639, |hi| <= 127 and |lo| <= 128, at the worst contents (bytes of a panel may be anything):
+//   |x|: Q8_0 32 * 128 * 32639 = 133.7e6; Q6_K 16 * 32 * 32639 = 16.7e6; Q4_K 32 * 240 * 32639 = 250.7e6 (its high
+//   nibbles stay 16 times as large, with scales a 16th as large); the rest less. Before the offset is taken off
+//   32 * 255 * 32639 = 266.3e6, the high plane's part of it 265.3e6. All below 2^31.
+//   |sum of a| <= 32 * 32639 = 1.04e6 < 2^24: exact in float.
 #ifndef SL_BACKEND_CPU_MATMUL_H
 #define SL_BACKEND_CPU_MATMUL_H
 
@@ -33,6 +31,7 @@ enum {
     SL_PANEL_QUADS = SL_ACT_BLK_LEN / 4,   // groups of four columns
     SL_PANEL_GROUPS = SL_ACT_BLK_LEN / 16, // groups of columns with one scale, at most
     SL_PANEL_PAIR = 2,                     // panels that are multiplied together
+    SL_FEW_ROWS = 8,
 };
 
 // SL_CPU_PANEL_ROWS outputs times SL_ACT_BLK_LEN columns. Fits the first-level cache, also as a pair.
@@ -56,23 +55,28 @@ typedef struct sl_act_blk {
 // What a panel is unpacked from: n_blk blocks, together at most SL_ACT_BLK_LEN columns, of each of SL_CPU_PANEL_ROWS
 // rows.
 typedef struct sl_panel_source {
-    const uint8_t *w; // of the first row
-    uint64_t w_row_bytes;
+    const uint8_t *w;     // in panel order the bytes of all rows; else of the first row, and
+    uint64_t w_row_bytes; // from row to row
     uint32_t n_blk;
-    const uint8_t *next; // bytes that will be wanted in a while; only asked for, so any address will do
+    const uint8_t *next; // not for panel order: bytes wanted in a while; only asked for, so any address will do
 } sl_panel_source;
 
 typedef void sl_panel_unpack_fn(sl_panel *out, const sl_panel_source *from);
 // acc (n_row, SL_PANEL_PAIR, SL_CPU_PANEL_ROWS) += these 256 columns; panels past n_panel are left alone.
 typedef void sl_panel_multiply_fn(float *acc, const sl_panel *panel, uint32_t n_panel, const sl_act_blk *act);
 
+// acc (n_row <= SL_FEW_ROWS, SL_PANEL_PAIR, SL_CPU_PANEL_ROWS), of which the first panel is written, = all n_col columns of
+// a panel in panel order, without unpacking it to memory first. act is at the first block.
+typedef void sl_panel_few_fn(float *acc, const uint8_t *panel, uint32_t n_col, const sl_act_blk *act);
+
 // How a level computes a type.
 typedef struct sl_panel_kind {
     sl_type type;
     uint8_t grp_len; // 16 or 32
     int32_t offset;
-    sl_panel_unpack_fn *unpack;
+    sl_panel_unpack_fn *unpack_file, *unpack_packed; // the order of the file; panel order
     sl_panel_multiply_fn *multiply;
+    sl_panel_few_fn *few; // or NULL: then few rows take the way of many
 } sl_panel_kind;
 
 // matmul.c: the walk over panels and blocks of columns.

@@ -7,6 +7,7 @@
 //   v_load(out[4], p, stride)    16 bytes of each row, row i at p + i * stride, as four vectors
 //   v_load2(out[8], p, stride)   32 bytes of each row
 //   v_load1(p, stride)           4 bytes of each row
+//   v_words(p), v_halves(p), v_octets(p)  4, 2 or 1 bytes of each row, which lie together; zeros above
 //   v_put(q, v), f_put(f, v)     to a panel
 //   v_and(v, byte), v_or(a, b), v_add128(v)
 //   v_shr, v_shl(v, n)           of each row's 32 bits
@@ -17,6 +18,10 @@
 //   f_e8m0(v)                    2^(e - 128) of the lowest byte
 //   f_mul(a, b), f_sub(a, x), f_set(x)
 // No load goes past the end of a block's own bytes, and none needs alignment.
+//
+// Where they go is a `sink`: a panel (matmul_panel.h), or a product (matmul_few.h). Of each vector of rows it gets
+//   put_scale(out, grp, row, f), put_min(out, grp, row, f)   a group's, before the first of its columns
+//   put_cols(out, at, row, q[8])                             32 columns from 32 * at, by fours; `at` rises
 #ifndef SL_BACKEND_CPU_MATMUL_UNPACK_H
 #define SL_BACKEND_CPU_MATMUL_UNPACK_H
 
@@ -38,16 +43,26 @@ SL_INLINE vec take(vec v, uint32_t from, uint32_t to, int mask) {
     return v_and(from > to ? v_shr(v, from - to) : v_shl(v, to - from), mask);
 }
 
-// Where the bytes come from. Each load asks the caches for as many bytes as it takes itself: for the second level of a
-// later panel, in the order of memory; for the first level of the same rows a little further on. So memory and
-// arithmetic go on side by side. (All at once would fill the few slots for misses and stall.)
+// Where the bytes come from: blocks of the file, or of a panel order (backend/cpu/repack.h), in which the bytes at `off`
+// of all rows' blocks are at 16 * off of the panel's.
+//
+// Memory and arithmetic go on side by side as each load asks for as many bytes as it takes itself. In panel order these
+// are the bytes a little further on, for the panels of a thread are one stream. In a file they are, for the second level
+// of the caches, those of a later panel, in the order of memory, and for the first level those of the same rows. (All at
+// once would fill the few slots for misses and stall.)
 typedef struct source {
+    const uint8_t *blk; // of row `row`, or of the panel
     uint64_t stride;
+    uint32_t row;
+    bool packed;
     const uint8_t *next;
     uint32_t turn; // which quarter of the rows is asked for
 } source;
 
-enum { AHEAD = 192 }; // bytes; measured: 64..320 are alike, none is 15 % slower on K types
+enum {
+    AHEAD = 192, // bytes; measured: 64..320 are alike, none is 15 % slower on K types
+    PACKED_AHEAD = 4096,
+};
 
 SL_INLINE void ask(source *s, const uint8_t *p) {
     SL_UNROLL
@@ -57,130 +72,159 @@ SL_INLINE void ask(source *s, const uint8_t *p) {
     for (uint32_t i = 0; i < 16 * V_ROWS; i += 64) SL_PREFETCH(s->next + i);
     s->next += 16 * V_ROWS;
 }
-SL_INLINE void load(vec out[4], const uint8_t *p, source *s) {
-    v_load(out, p, s->stride);
-    ask(s, p);
-}
-SL_INLINE void load2(vec out[8], const uint8_t *p, source *s) {
-    v_load2(out, p, s->stride);
-    ask(s, p);
-    ask(s, p + 16);
-}
-SL_INLINE vec load1(const uint8_t *p, source *s) {
-    SL_PREFETCH(s->next);
-    s->next += 4 * V_ROWS;
-    return v_load1(p, s->stride);
+
+// The unit of `unit` bytes at `off` of all rows.
+SL_INLINE const uint8_t *packed_unit(const source *s, uint32_t off, uint32_t unit) {
+    const uint8_t *p = s->blk + SL_CPU_PANEL_ROWS * off;
+    if (s->row == 0 && unit == 4) SL_PREFETCH(p + PACKED_AHEAD);
+    return p + s->row * unit;
 }
 
-SL_INLINE void put_scale(sl_panel *out, uint32_t grp, uint32_t row, fvec v) { f_put(&out->scale[grp][row], v); }
-SL_INLINE void put_min(sl_panel *out, uint32_t grp, uint32_t row, fvec v) { f_put(&out->min[grp][row], v); }
-SL_INLINE void put_quad(sl_panel *out, uint32_t quad, uint32_t row, vec v) { v_put(out->q[quad][row], v); }
+SL_INLINE void load(vec out[4], source *s, uint32_t off) {
+    if (s->packed) {
+        SL_UNROLL
+        for (uint32_t i = 0; i < 4; i++) out[i] = v_words(packed_unit(s, off + 4 * i, 4));
+        return;
+    }
+    v_load(out, s->blk + off, s->stride);
+    ask(s, s->blk + off);
+}
+SL_INLINE void load2(vec out[8], source *s, uint32_t off) {
+    if (s->packed) {
+        SL_UNROLL
+        for (uint32_t i = 0; i < 8; i++) out[i] = v_words(packed_unit(s, off + 4 * i, 4));
+        return;
+    }
+    v_load2(out, s->blk + off, s->stride);
+    ask(s, s->blk + off);
+    ask(s, s->blk + off + 16);
+}
+SL_INLINE vec load1(source *s, uint32_t off) {
+    if (s->packed) return v_words(packed_unit(s, off, 4));
+    SL_PREFETCH(s->next);
+    s->next += 4 * V_ROWS;
+    return v_load1(s->blk + off, s->stride);
+}
+
+// Two bytes at the beginning or the end of a block that is no multiple of four bytes long.
+SL_INLINE fvec load_f16(source *s, uint32_t off) {
+    if (s->packed) return f_f16(v_halves(packed_unit(s, off, 2)), 0);
+    return off == 0 ? f_f16(load1(s, 0), 0) : f_f16(load1(s, off - 2), 1);
+}
+SL_INLINE fvec load_e8m0(source *s, uint32_t off) {
+    return f_e8m0(s->packed ? v_octets(packed_unit(s, off, 1)) : load1(s, off));
+}
 
 // ---- plain blocks ------------------------------------------------------------------------------------------
 
 // 16 bytes of nibbles as halves: 32 columns.
-SL_INLINE void put_halves(sl_panel *out, uint32_t quad, uint32_t row, const uint8_t *qs, source *s) {
+SL_INLINE void load_halves(vec q[8], source *s, uint32_t qs) {
     vec v[4];
-    load(v, qs, s);
+    load(v, s, qs);
     SL_UNROLL
-    for (uint32_t i = 0; i < 4; i++) {
-        put_quad(out, quad + i, row, v_and(v[i], 0x0f));
-        put_quad(out, quad + 4 + i, row, take(v[i], 4, 0, 0x0f));
-    }
+    for (uint32_t i = 0; i < 4; i++) q[i] = v_and(v[i], 0x0f), q[4 + i] = take(v[i], 4, 0, 0x0f);
 }
 
-SL_INLINE void put_halves_5(sl_panel *out, uint32_t quad, uint32_t row, const uint8_t *qs, vec qh, source *s) {
-    vec v[4];
-    load(v, qs, s);
-    SL_UNROLL
-    for (uint32_t i = 0; i < 4; i++) {
-        put_quad(out, quad + i, row, v_set16(take(v[i], 0, 0, 0x0f), qh, i));
-        put_quad(out, quad + 4 + i, row, v_set16(take(v[i], 4, 0, 0x0f), qh, 4 + i));
-    }
+SL_INLINE void put_halves(sink *out, uint32_t at, uint32_t row, source *s, uint32_t qs) {
+    vec q[8];
+    load_halves(q, s, qs);
+    put_cols(out, at, row, q);
 }
 
-SL_INLINE void put_halves_book(sl_panel *out, uint32_t quad, uint32_t row, const uint8_t *qs, source *s,
-                               const uint8_t table[16]) {
-    vec v[4];
-    load(v, qs, s);
+SL_INLINE void put_halves_5(sink *out, uint32_t at, uint32_t row, source *s, uint32_t qs, vec qh) {
+    vec q[8];
+    load_halves(q, s, qs);
     SL_UNROLL
-    for (uint32_t i = 0; i < 4; i++) {
-        put_quad(out, quad + i, row, v_look(table, v_and(v[i], 0x0f)));
-        put_quad(out, quad + 4 + i, row, v_look(table, take(v[i], 4, 0, 0x0f)));
-    }
+    for (uint32_t i = 0; i < 8; i++) q[i] = v_set16(q[i], qh, i);
+    put_cols(out, at, row, q);
 }
 
-// The body runs for each vector of rows and each block, with `blk` at the first of these rows.
+SL_INLINE void put_halves_book(sink *out, uint32_t at, uint32_t row, source *s, uint32_t qs, const uint8_t table[16]) {
+    vec q[8];
+    load_halves(q, s, qs);
+    SL_UNROLL
+    for (uint32_t i = 0; i < 8; i++) q[i] = v_look(table, q[i]);
+    put_cols(out, at, row, q);
+}
+
+// The body runs for each vector of rows and each block.
 #define FOR_BLOCKS(type)                                           \
     for (uint32_t row = 0; row < SL_CPU_PANEL_ROWS; row += V_ROWS) \
         for (uint32_t b = 0; b < from->n_blk; b++)                 \
-            for (const uint8_t *blk = from->w + row * s.stride + b * sizeof(type), *once = blk; once; once = NULL)
-#define AT(type, member) (blk + offsetof(type, member))
+            for (bool once = at_block(&s, from, row, b * (uint32_t)sizeof(type)); once; once = false)
+#define AT(type, member) ((uint32_t)offsetof(type, member))
 
-static void unpack_q4_0(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next, 0};
+SL_INLINE bool at_block(source *s, const sl_panel_source *from, uint32_t row, uint32_t off) {
+    s->blk = from->w + (s->packed ? SL_CPU_PANEL_ROWS * off : row * s->stride + off);
+    s->row = row;
+    return true;
+}
+
+SL_INLINE void unpack_q4_0(sink *out, const sl_panel_source *from, const bool packed) {
+    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
     FOR_BLOCKS(sl_blk_q4_0) {
-        put_scale(out, b, row, f_f16(load1(blk, &s), 0));
-        put_halves(out, 8 * b, row, AT(sl_blk_q4_0, qs), &s);
+        put_scale(out, b, row, load_f16(&s, 0));
+        put_halves(out, b, row, &s, AT(sl_blk_q4_0, qs));
     }
 }
 
-static void unpack_q4_1(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next, 0};
+SL_INLINE void unpack_q4_1(sink *out, const sl_panel_source *from, const bool packed) {
+    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
     FOR_BLOCKS(sl_blk_q4_1) {
-        vec dm = load1(blk, &s);
+        vec dm = load1(&s, 0);
         put_scale(out, b, row, f_f16(dm, 0));
         put_min(out, b, row, f_f16(dm, 1));
-        put_halves(out, 8 * b, row, AT(sl_blk_q4_1, qs), &s);
+        put_halves(out, b, row, &s, AT(sl_blk_q4_1, qs));
     }
 }
 
-static void unpack_q5_0(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next, 0};
+SL_INLINE void unpack_q5_0(sink *out, const sl_panel_source *from, const bool packed) {
+    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
     FOR_BLOCKS(sl_blk_q5_0) {
-        put_scale(out, b, row, f_f16(load1(blk, &s), 0));
-        put_halves_5(out, 8 * b, row, AT(sl_blk_q5_0, qs), load1(AT(sl_blk_q5_0, qh), &s), &s);
+        put_scale(out, b, row, load_f16(&s, 0));
+        put_halves_5(out, b, row, &s, AT(sl_blk_q5_0, qs), load1(&s, AT(sl_blk_q5_0, qh)));
     }
 }
 
-static void unpack_q5_1(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next, 0};
+SL_INLINE void unpack_q5_1(sink *out, const sl_panel_source *from, const bool packed) {
+    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
     FOR_BLOCKS(sl_blk_q5_1) {
-        vec dm = load1(blk, &s);
+        vec dm = load1(&s, 0);
         put_scale(out, b, row, f_f16(dm, 0));
         put_min(out, b, row, f_f16(dm, 1));
-        put_halves_5(out, 8 * b, row, AT(sl_blk_q5_1, qs), load1(AT(sl_blk_q5_1, qh), &s), &s);
+        put_halves_5(out, b, row, &s, AT(sl_blk_q5_1, qs), load1(&s, AT(sl_blk_q5_1, qh)));
     }
 }
 
-static void unpack_q8_0(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next, 0};
+SL_INLINE void unpack_q8_0(sink *out, const sl_panel_source *from, const bool packed) {
+    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
     FOR_BLOCKS(sl_blk_q8_0) {
-        put_scale(out, b, row, f_f16(load1(blk, &s), 0));
+        put_scale(out, b, row, load_f16(&s, 0));
         vec v[8];
-        load2(v, AT(sl_blk_q8_0, qs), &s);
+        load2(v, &s, AT(sl_blk_q8_0, qs));
         SL_UNROLL
-        for (uint32_t i = 0; i < 8; i++) put_quad(out, 8 * b + i, row, v_add128(v[i]));
+        for (uint32_t i = 0; i < 8; i++) v[i] = v_add128(v[i]);
+        put_cols(out, b, row, v);
     }
 }
 
-static void unpack_iq4_nl(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next, 0};
+SL_INLINE void unpack_iq4_nl(sink *out, const sl_panel_source *from, const bool packed) {
+    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
     uint8_t table[16];
     book(table, iq4_values, SIGNED_OFFSET);
     FOR_BLOCKS(sl_blk_iq4_nl) {
-        put_scale(out, b, row, f_f16(load1(blk, &s), 0));
-        put_halves_book(out, 8 * b, row, AT(sl_blk_iq4_nl, qs), &s, table);
+        put_scale(out, b, row, load_f16(&s, 0));
+        put_halves_book(out, b, row, &s, AT(sl_blk_iq4_nl, qs), table);
     }
 }
 
-static void unpack_mxfp4(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next, 0};
+SL_INLINE void unpack_mxfp4(sink *out, const sl_panel_source *from, const bool packed) {
+    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
     uint8_t table[16];
     book(table, mxfp4_values, MXFP4_OFFSET);
     FOR_BLOCKS(sl_blk_mxfp4) {
-        put_scale(out, b, row, f_e8m0(load1(blk, &s)));
-        put_halves_book(out, 8 * b, row, AT(sl_blk_mxfp4, qs), &s, table);
+        put_scale(out, b, row, load_e8m0(&s, 0));
+        put_halves_book(out, b, row, &s, AT(sl_blk_mxfp4, qs), table);
     }
 }
 
@@ -188,9 +232,9 @@ static void unpack_mxfp4(sl_panel *out, const sl_panel_source *from) {
 
 // The header that q4_K and q5_K share: 8 six-bit scales and minima, see blocks.h. The scales of odd groups are also
 // divided by `odd`.
-SL_INLINE void put_k_header(sl_panel *out, uint32_t row, const uint8_t *blk, source *s, float odd) {
+SL_INLINE void put_k_header(sink *out, uint32_t row, source *s, float odd) {
     vec h[4];
-    load(h, blk, s); // d and dmin; scale bytes 0..3; 4..7; 8..11
+    load(h, s, 0); // d and dmin; scale bytes 0..3; 4..7; 8..11
     vec scale[2] = {v_and(h[1], 0x3f), v_or(v_and(h[3], 0x0f), take(h[1], 6, 4, 0x30))};
     vec min[2] = {v_and(h[2], 0x3f), v_or(take(h[3], 4, 0, 0x0f), take(h[2], 6, 4, 0x30))};
     fvec d = f_f16(h[0], 0), d_odd = f_mul(d, f_set(1 / odd)), dmin = f_mul(f_f16(h[0], 1), f_set(-1));
@@ -203,96 +247,100 @@ SL_INLINE void put_k_header(sl_panel *out, uint32_t row, const uint8_t *blk, sou
 
 // High nibbles stay where they are: bytes 16 times as large with scales a 16th as large are the same floats, and no
 // shift.
-static void unpack_q4_k(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next, 0};
+SL_INLINE void unpack_q4_k(sink *out, const sl_panel_source *from, const bool packed) {
+    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
     FOR_BLOCKS(sl_blk_q4_k) {
-        put_k_header(out, row, blk, &s, 16);
+        put_k_header(out, row, &s, 16);
         for (uint32_t run = 0; run < 4; run++) { // 64 columns: 32 low nibbles, 32 high
-            vec v[8];
-            load2(v, AT(sl_blk_q4_k, qs) + 32 * run, &s);
+            vec v[8], q[2][8];
+            load2(v, &s, AT(sl_blk_q4_k, qs) + 32 * run);
             SL_UNROLL
-            for (uint32_t i = 0; i < 8; i++) {
-                put_quad(out, 16 * run + i, row, v_and(v[i], 0x0f));
-                put_quad(out, 16 * run + 8 + i, row, v_and(v[i], 0xf0));
-            }
+            for (uint32_t i = 0; i < 8; i++) q[0][i] = v_and(v[i], 0x0f), q[1][i] = v_and(v[i], 0xf0);
+            put_cols(out, 2 * run, row, q[0]);
+            put_cols(out, 2 * run + 1, row, q[1]);
         }
     }
 }
 
-static void unpack_q5_k(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next, 0};
+SL_INLINE void unpack_q5_k(sink *out, const sl_panel_source *from, const bool packed) {
+    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
     FOR_BLOCKS(sl_blk_q5_k) {
-        put_k_header(out, row, blk, &s, 1);
+        put_k_header(out, row, &s, 1);
         vec high[8]; // bit k of a byte: column 32 k + l
-        load2(high, AT(sl_blk_q5_k, qh), &s);
+        load2(high, &s, AT(sl_blk_q5_k, qh));
         SL_UNROLL
         for (uint32_t run = 0; run < 4; run++) {
-            vec v[8];
-            load2(v, AT(sl_blk_q5_k, qs) + 32 * run, &s);
+            vec v[8], q[2][8];
+            load2(v, &s, AT(sl_blk_q5_k, qs) + 32 * run);
             SL_UNROLL
             for (uint32_t i = 0; i < 8; i++) {
-                put_quad(out, 16 * run + i, row, v_or(v_and(v[i], 0x0f), take(high[i], 2 * run, 4, 0x10)));
-                put_quad(out, 16 * run + 8 + i, row, v_or(take(v[i], 4, 0, 0x0f), take(high[i], 2 * run + 1, 4, 0x10)));
+                q[0][i] = v_or(v_and(v[i], 0x0f), take(high[i], 2 * run, 4, 0x10));
+                q[1][i] = v_or(take(v[i], 4, 0, 0x0f), take(high[i], 2 * run + 1, 4, 0x10));
             }
+            put_cols(out, 2 * run, row, q[0]);
+            put_cols(out, 2 * run + 1, row, q[1]);
         }
     }
 }
 
-static void unpack_q6_k(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next, 0};
+SL_INLINE void unpack_q6_k(sink *out, const sl_panel_source *from, const bool packed) {
+    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
     FOR_BLOCKS(sl_blk_q6_k) {
         vec sub[4];
-        load(sub, AT(sl_blk_q6_k, scales), &s);
-        fvec d = f_f16(load1(AT(sl_blk_q6_k, d) - 2, &s), 1);
+        load(sub, &s, AT(sl_blk_q6_k, scales));
+        fvec d = load_f16(&s, AT(sl_blk_q6_k, d));
         SL_UNROLL
         for (uint32_t g = 0; g < 16; g++) put_scale(out, g, row, f_mul(d, f_sbyte(sub[g / 4], g % 4)));
         for (uint32_t run = 0; run < 2; run++) { // 128 columns
-            vec a[8], c[8], h[8];
-            load2(a, AT(sl_blk_q6_k, ql) + 64 * run, &s);
-            load2(c, AT(sl_blk_q6_k, ql) + 64 * run + 32, &s);
-            load2(h, AT(sl_blk_q6_k, qh) + 32 * run, &s);
+            vec v[2][8], h[8];
+            load2(v[0], &s, AT(sl_blk_q6_k, ql) + 64 * run);
+            load2(v[1], &s, AT(sl_blk_q6_k, ql) + 64 * run + 32);
+            load2(h, &s, AT(sl_blk_q6_k, qh) + 32 * run);
             SL_UNROLL
-            for (uint32_t i = 0; i < 8; i++) {
-                uint32_t quad = 32 * run + i;
-                put_quad(out, quad, row, v_or(v_and(a[i], 0x0f), take(h[i], 0, 4, 0x30)));
-                put_quad(out, quad + 8, row, v_or(v_and(c[i], 0x0f), take(h[i], 2, 4, 0x30)));
-                put_quad(out, quad + 16, row, v_or(take(a[i], 4, 0, 0x0f), take(h[i], 4, 4, 0x30)));
-                put_quad(out, quad + 24, row, v_or(take(c[i], 4, 0, 0x0f), take(h[i], 6, 4, 0x30)));
+            for (uint32_t j = 0; j < 4; j++) {
+                vec q[8];
+                SL_UNROLL
+                for (uint32_t i = 0; i < 8; i++)
+                    q[i] = v_or(take(v[j % 2][i], j / 2 * 4, 0, 0x0f), take(h[i], 2 * j, 4, 0x30));
+                put_cols(out, 4 * run + j, row, q);
             }
         }
     }
 }
 
-static void unpack_q3_k(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next, 0};
+SL_INLINE void unpack_q3_k(sink *out, const sl_panel_source *from, const bool packed) {
+    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
     FOR_BLOCKS(sl_blk_q3_k) {
-        const uint8_t *scales = AT(sl_blk_q3_k, scales);
-        vec a = load1(scales, &s), c = load1(scales + 4, &s), h = load1(scales + 8, &s);
+        uint32_t scales = AT(sl_blk_q3_k, scales);
+        vec a = load1(&s, scales), c = load1(&s, scales + 4), h = load1(&s, scales + 8);
         vec sub[4] = {v_or(v_and(a, 0x0f), take(h, 0, 4, 0x30)), v_or(v_and(c, 0x0f), take(h, 2, 4, 0x30)),
                       v_or(take(a, 4, 0, 0x0f), take(h, 4, 4, 0x30)), v_or(take(c, 4, 0, 0x0f), take(h, 6, 4, 0x30))};
-        fvec d = f_f16(load1(AT(sl_blk_q3_k, d) - 2, &s), 1);
+        fvec d = load_f16(&s, AT(sl_blk_q3_k, d));
         SL_UNROLL
         for (uint32_t g = 0; g < 16; g++) put_scale(out, g, row, f_mul(d, f_sub(f_byte(sub[g / 4], g % 4), 32)));
         vec high[8]; // bit k of a byte: column 32 k + l
-        load2(high, AT(sl_blk_q3_k, hmask), &s);
+        load2(high, &s, AT(sl_blk_q3_k, hmask));
         SL_UNROLL
         for (uint32_t run = 0; run < 2; run++) { // 128 columns
             vec v[8];
-            load2(v, AT(sl_blk_q3_k, qs) + 32 * run, &s);
+            load2(v, &s, AT(sl_blk_q3_k, qs) + 32 * run);
             SL_UNROLL
-            for (uint32_t i = 0; i < 8; i++) SL_UNROLL
-            for (uint32_t j = 0; j < 4; j++)
-                put_quad(out, 32 * run + 8 * j + i, row,
-                         v_or(take(v[i], 2 * j, 0, 0x03), take(high[i], 4 * run + j, 2, 0x04)));
+            for (uint32_t j = 0; j < 4; j++) {
+                vec q[8];
+                SL_UNROLL
+                for (uint32_t i = 0; i < 8; i++)
+                    q[i] = v_or(take(v[i], 2 * j, 0, 0x03), take(high[i], 4 * run + j, 2, 0x04));
+                put_cols(out, 4 * run + j, row, q);
+            }
         }
     }
 }
 
-static void unpack_q2_k(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next, 0};
+SL_INLINE void unpack_q2_k(sink *out, const sl_panel_source *from, const bool packed) {
+    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
     FOR_BLOCKS(sl_blk_q2_k) {
-        vec sub[4], dd = load1(AT(sl_blk_q2_k, d), &s);
-        load(sub, AT(sl_blk_q2_k, scales), &s);
+        vec sub[4], dd = load1(&s, AT(sl_blk_q2_k, d));
+        load(sub, &s, AT(sl_blk_q2_k, scales));
         fvec d = f_f16(dd, 0), dmin = f_mul(f_f16(dd, 1), f_set(-1));
         SL_UNROLL
         for (uint32_t g = 0; g < 16; g++) {
@@ -301,26 +349,30 @@ static void unpack_q2_k(sl_panel *out, const sl_panel_source *from) {
         }
         for (uint32_t run = 0; run < 2; run++) { // 128 columns
             vec v[8];
-            load2(v, AT(sl_blk_q2_k, qs) + 32 * run, &s);
+            load2(v, &s, AT(sl_blk_q2_k, qs) + 32 * run);
             SL_UNROLL
-            for (uint32_t i = 0; i < 8; i++) SL_UNROLL
-            for (uint32_t j = 0; j < 4; j++) put_quad(out, 32 * run + 8 * j + i, row, take(v[i], 2 * j, 0, 0x03));
+            for (uint32_t j = 0; j < 4; j++) {
+                vec q[8];
+                SL_UNROLL
+                for (uint32_t i = 0; i < 8; i++) q[i] = take(v[i], 2 * j, 0, 0x03);
+                put_cols(out, 4 * run + j, row, q);
+            }
         }
     }
 }
 
-static void unpack_iq4_xs(sl_panel *out, const sl_panel_source *from) {
-    source s = {from->w_row_bytes, from->next, 0};
+SL_INLINE void unpack_iq4_xs(sink *out, const sl_panel_source *from, const bool packed) {
+    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
     uint8_t table[16];
     book(table, iq4_values, SIGNED_OFFSET);
     FOR_BLOCKS(sl_blk_iq4_xs) {
-        vec h = load1(blk, &s), low = load1(AT(sl_blk_iq4_xs, scales_l), &s);
+        vec h = load1(&s, 0), low = load1(&s, AT(sl_blk_iq4_xs, scales_l));
         fvec d = f_f16(h, 0);
         SL_UNROLL
         for (uint32_t g = 0; g < 8; g++) {
             vec lo = take(low, 4 * g, 0, 0x0f), hi = take(h, 16 + 2 * g, 4, 0x30);
             put_scale(out, g, row, f_mul(d, f_sub(f_byte(v_or(lo, hi), 0), 32)));
-            put_halves_book(out, 8 * g, row, AT(sl_blk_iq4_xs, qs) + 16 * g, &s, table);
+            put_halves_book(out, g, row, &s, AT(sl_blk_iq4_xs, qs) + 16 * g, table);
         }
     }
 }
@@ -328,10 +380,10 @@ static void unpack_iq4_xs(sl_panel *out, const sl_panel_source *from) {
 #undef FOR_BLOCKS
 #undef AT
 
-// ---- the table of a level ----------------------------------------------------------------------------------
+// ---- all of them -------------------------------------------------------------------------------------------
 
 // X(TYPE, name, group length, offset of the bytes, 1 if there are minima)
-#define SL_PANEL_TYPES(X)                   \
+#define SL_BLOCK_TYPES(X)                   \
     X(Q4_0, q4_0, 32, 8, 0)                 \
     X(Q4_1, q4_1, 32, 0, 1)                 \
     X(Q5_0, q5_0, 32, 16, 0)                \
@@ -345,17 +397,5 @@ static void unpack_iq4_xs(sl_panel *out, const sl_panel_source *from) {
     X(IQ4_NL, iq4_nl, 32, SIGNED_OFFSET, 0) \
     X(IQ4_XS, iq4_xs, 32, SIGNED_OFFSET, 0) \
     X(MXFP4, mxfp4, 32, MXFP4_OFFSET, 0)
-
-// The level has sl_panel_multiply_fn multiply_<group length>_<minima>.
-#define SL_PANEL_MATMUL(TYPE, name, grp_len_, offset_, minima)                                               \
-    static void matmul_##name(const sl_cpu_matmul *m, uint32_t out_begin, uint32_t out_end, void *scratch) { \
-        static const sl_panel_kind kind = {.type = SL_TYPE_##TYPE,                                           \
-                                           .grp_len = grp_len_,                                              \
-                                           .offset = offset_,                                                \
-                                           .unpack = unpack_##name,                                          \
-                                           .multiply = multiply_##grp_len_##_##minima};                      \
-        sl_panel_matmul(&kind, m, out_begin, out_end, scratch);                                              \
-    }
-#define SL_PANEL_ENTRY(TYPE, name, grp_len_, offset_, minima) k->matmul[SL_TYPE_##TYPE] = matmul_##name;
 
 #endif

@@ -4,9 +4,9 @@
 // (quant_act_<level>.c); every step is one float or integer operation of defined rounding, so all levels write the
 // same bits.
 //
-// d = max |x| / 32385 over the 256 columns; q = rint(x * (1 / d)); hi = rint(q / 254) with halves towards zero, so
-// that hi and lo stay in -127..127 (32385 = 127 * 254 + 127). Blocks with max |x| below about 4e-34 become zeros, as
-// d or its inverse would leave the normal range.
+// d = max |x| / 32639 over the 256 columns; q = rint(x * (1 / d)); hi and lo are its bytes, the lower one signed
+// (32639 = 127 * 256 + 127). Blocks with max |x| below about 4e-34 become zeros, as d or its inverse would leave the
+// normal range.
 #ifndef SL_BACKEND_CPU_QUANT_ACT_H
 #define SL_BACKEND_CPU_QUANT_ACT_H
 
@@ -38,11 +38,9 @@ SL_INLINE void quant_blk(int8_t *hi, int8_t *lo, float *d, int32_t *sum, const f
     int32_t q[SL_ACT_BLK_LEN];
 #pragma omp simd
     for (uint32_t i = 0; i < SL_ACT_BLK_LEN; i++) {
-        float x = nearest(in[i] * inverse);
-        float h = nearest(x * 0.003937f); // a little under 1 / 254: halves fall towards zero
-        q[i] = (int32_t)x;
-        hi[i] = (int8_t)(int32_t)h;
-        lo[i] = (int8_t)(q[i] - SL_ACT_BASE * (int32_t)h);
+        q[i] = (int32_t)nearest(in[i] * inverse);
+        hi[i] = (int8_t)((q[i] + SL_ACT_BASE / 2) >> 8);
+        lo[i] = (int8_t)q[i];
     }
     for (uint32_t j = 0; j < N_SUM; j++) {
         int32_t s = 0;

@@ -39,6 +39,10 @@ SL_INLINE void v_load2(vec out[8], const uint8_t *p, uint64_t stride) {
     v_load(out + 4, p + 16, stride);
 }
 
+SL_INLINE vec v_words(const uint8_t *p) { return _mm256_loadu_si256((const void *)p); }
+SL_INLINE vec v_halves(const uint8_t *p) { return _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p)); }
+SL_INLINE vec v_octets(const uint8_t *p) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)p)); }
+
 SL_INLINE void v_put(uint8_t *q, vec v) { _mm256_store_si256((void *)q, v); }
 SL_INLINE void f_put(float *f, fvec v) { _mm256_store_ps(f, v); }
 SL_INLINE vec v_and(vec v, int byte) { return _mm256_and_si256(v, _mm256_set1_epi8((char)byte)); }

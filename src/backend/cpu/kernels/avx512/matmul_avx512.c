@@ -1,133 +1,92 @@
 // SPDX-License-Identifier: MIT
 //
 // AVX-512 VNNI: block weights times ACT16. Vector lanes are the 16 outputs of a panel; VPDPBUSD adds four columns of
-// all of them at once, for the high and the low plane apart. A tile of rows and panels keeps its sums in registers.
+// all of them at once, first for the high plane of a group and then, to 256 times that, for the low one. A tile of rows
+// and panels keeps its sums in registers: 6 x 2 are enough chains to hide the instruction's latency.
+#include "backend/cpu/kernels/avx512/matmul_act_avx512.h"
+#include "backend/cpu/kernels/avx512/matmul_few_avx512.h"
 #include "backend/cpu/kernels/avx512/matmul_vec_avx512.h"
 #include "backend/cpu/kernels/matmul_level.h"
-#include "backend/cpu/kernels/matmul_unpack.h"
+#include "backend/cpu/kernels/matmul_panel.h"
 
-enum { TILE_ROWS = 4 };
+enum { TILE_ROWS = 6 };
 
-// A row's block of activations as the tile wants it: its sums by group, split so that the panel's offset can be taken
-// off each plane (xh and xl of matmul.h).
-typedef struct tile_row {
-    sl_act_row at;
-    int32_t start_hi[SL_PANEL_GROUPS], start_lo[SL_PANEL_GROUPS];
-    float sum[SL_PANEL_GROUPS];
-} tile_row;
-
-// Sums of 16 columns -> sums of 32: pairs added, in the lower half.
-SL_INLINE __m512i pair_sums(__m512i s) {
-    __m512i pairs = _mm512_add_epi32(s, _mm512_srli_epi64(s, 32));
-    return _mm512_castsi256_si512(_mm512_cvtepi64_epi32(pairs));
-}
-
-SL_INLINE void prepare(tile_row *r, const sl_act_blk *act, uint32_t row, uint32_t grp_len, bool minima) {
-    r->at = sl_act_row_at(act, row);
-    __m512i sum = _mm512_loadu_si512(r->at.sum);
-    if (grp_len == 32) sum = pair_sums(sum);
-    if (minima) {
-        _mm512_storeu_ps(r->sum, _mm512_cvtepi32_ps(sum));
-        return;
+// One plane of a group: x += panel * a.
+SL_INLINE void add_plane(__m512i x[TILE_ROWS][SL_PANEL_PAIR], const sl_panel *panel, const int8_t *const a[TILE_ROWS],
+                         uint32_t at, const uint32_t n_row, const uint32_t n_panel, const uint32_t grp_len) {
+    SL_UNROLL
+    for (uint32_t k = at; k < at + grp_len; k += 4) {
+        __m512i q[SL_PANEL_PAIR];
+        SL_UNROLL
+        for (uint32_t p = 0; p < n_panel; p++) q[p] = _mm512_load_si512(panel[p].q[k / 4]);
+        SL_UNROLL
+        for (uint32_t i = 0; i < n_row; i++) {
+            __m512i four = four_acts(a[i] + k);
+            SL_UNROLL
+            for (uint32_t p = 0; p < n_panel; p++) x[i][p] = _mm512_dpbusd_epi32(x[i][p], q[p], four);
+        }
     }
-    // Any split hi, lo with SL_ACT_BASE * hi + lo = sum and a small lo will do.
-    __m512i hi = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(1.0f / SL_ACT_BASE)));
-    __m512i lo = _mm512_sub_epi32(sum, _mm512_mullo_epi32(hi, _mm512_set1_epi32(SL_ACT_BASE)));
-    __m512i offset = _mm512_set1_epi32(-act->offset);
-    _mm512_storeu_si512(r->start_hi, _mm512_mullo_epi32(hi, offset));
-    _mm512_storeu_si512(r->start_lo, _mm512_mullo_epi32(lo, offset));
-}
-
-SL_INLINE __m512i four(const int8_t *p) {
-    int32_t four_bytes;
-    memcpy(&four_bytes, p, sizeof four_bytes);
-    return _mm512_set1_epi32(four_bytes);
 }
 
 // n_row rows times n_panel panels: all loops over them unroll.
-SL_INLINE void tile(float *acc, const sl_panel *panel, const tile_row *r, uint32_t n_grp, const uint32_t n_row,
+SL_INLINE void tile(float *acc, const sl_panel *panel, const sl_act_blk *act, uint32_t row, const uint32_t n_row,
                     const uint32_t n_panel, const uint32_t grp_len, const bool minima) {
+    const int8_t *hi[TILE_ROWS], *lo[TILE_ROWS];
+    act_sums sums[TILE_ROWS];
+    float d[TILE_ROWS];
     __m512 sum[TILE_ROWS][SL_PANEL_PAIR];
     SL_UNROLL
-    for (uint32_t i = 0; i < n_row; i++) SL_UNROLL
-    for (uint32_t p = 0; p < n_panel; p++) sum[i][p] = _mm512_setzero_ps();
-    for (uint32_t g = 0; g < n_grp; g++) {
-        __m512i hi[TILE_ROWS][SL_PANEL_PAIR], lo[TILE_ROWS][SL_PANEL_PAIR];
+    for (uint32_t i = 0; i < n_row; i++) {
+        sl_act_row at = sl_act_row_at(act, row + i);
+        hi[i] = at.hi, lo[i] = at.lo, d[i] = at.d;
+        set_sums(&sums[i], at.sum, act->offset, grp_len, minima);
+        SL_UNROLL
+        for (uint32_t p = 0; p < n_panel; p++) sum[i][p] = _mm512_setzero_ps();
+    }
+    for (uint32_t g = 0; g < act->n_grp; g++) {
+        __m512i x[TILE_ROWS][SL_PANEL_PAIR];
         SL_UNROLL
         for (uint32_t i = 0; i < n_row; i++) SL_UNROLL
-        for (uint32_t p = 0; p < n_panel; p++) {
-            hi[i][p] = minima ? _mm512_setzero_si512() : _mm512_set1_epi32(r[i].start_hi[g]);
-            lo[i][p] = minima ? _mm512_setzero_si512() : _mm512_set1_epi32(r[i].start_lo[g]);
-        }
-        SL_UNROLL
-        for (uint32_t k = 0; k < grp_len; k += 4) {
-            uint32_t at = g * grp_len + k;
-            __m512i q[SL_PANEL_PAIR];
-            SL_UNROLL
-            for (uint32_t p = 0; p < n_panel; p++) q[p] = _mm512_load_si512(panel[p].q[at / 4]);
-            SL_UNROLL
-            for (uint32_t i = 0; i < n_row; i++) {
-                __m512i ah = four(r[i].at.hi + at), al = four(r[i].at.lo + at);
-                SL_UNROLL
-                for (uint32_t p = 0; p < n_panel; p++) {
-                    hi[i][p] = _mm512_dpbusd_epi32(hi[i][p], q[p], ah);
-                    lo[i][p] = _mm512_dpbusd_epi32(lo[i][p], q[p], al);
-                }
-            }
-        }
+        for (uint32_t p = 0; p < n_panel; p++) x[i][p] = _mm512_setzero_si512();
+        add_plane(x, panel, hi, g * grp_len, n_row, n_panel, grp_len);
         SL_UNROLL
         for (uint32_t i = 0; i < n_row; i++) SL_UNROLL
-        for (uint32_t p = 0; p < n_panel; p++) {
-            __m512 x = _mm512_fmadd_ps(_mm512_cvtepi32_ps(hi[i][p]), _mm512_set1_ps(SL_ACT_BASE),
-                                       _mm512_cvtepi32_ps(lo[i][p]));
-            sum[i][p] = _mm512_fmadd_ps(_mm512_load_ps(panel[p].scale[g]), x, sum[i][p]);
-            if (minima)
-                sum[i][p] = _mm512_fmadd_ps(_mm512_load_ps(panel[p].min[g]), _mm512_set1_ps(r[i].sum[g]), sum[i][p]);
-        }
+        for (uint32_t p = 0; p < n_panel; p++) x[i][p] = _mm512_slli_epi32(x[i][p], SL_ACT_SHIFT);
+        add_plane(x, panel, lo, g * grp_len, n_row, n_panel, grp_len);
+        SL_UNROLL
+        for (uint32_t i = 0; i < n_row; i++) SL_UNROLL
+        for (uint32_t p = 0; p < n_panel; p++)
+            sum[i][p] = add_group(sum[i][p], x[i][p], _mm512_load_ps(panel[p].scale[g]),
+                                  _mm512_load_ps(panel[p].min[g]), &sums[i], g, minima);
     }
     SL_UNROLL
     for (uint32_t i = 0; i < n_row; i++) SL_UNROLL
     for (uint32_t p = 0; p < n_panel; p++) {
-        float *to = acc + (i * SL_PANEL_PAIR + p) * SL_CPU_PANEL_ROWS;
-        _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_set1_ps(r[i].at.d), sum[i][p], _mm512_loadu_ps(to)));
+        float *to = acc + ((row + i) * SL_PANEL_PAIR + p) * SL_CPU_PANEL_ROWS;
+        _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_set1_ps(d[i]), sum[i][p], _mm512_loadu_ps(to)));
     }
+}
+
+SL_INLINE void tiles(float *acc, const sl_panel *panel, const sl_act_blk *act, const uint32_t n_panel,
+                     const uint32_t grp_len, const bool minima) {
+    uint32_t row = 0;
+    for (; row + TILE_ROWS <= act->n_row; row += TILE_ROWS)
+        tile(acc, panel, act, row, TILE_ROWS, n_panel, grp_len, minima);
+    for (; row + 2 <= act->n_row; row += 2) tile(acc, panel, act, row, 2, n_panel, grp_len, minima);
+    if (row < act->n_row) tile(acc, panel, act, row, 1, n_panel, grp_len, minima);
 }
 
 SL_INLINE void multiply(float *acc, const sl_panel *panel, uint32_t n_panel, const sl_act_blk *act,
                         const uint32_t grp_len, const bool minima) {
-    for (uint32_t row = 0; row < act->n_row; row += TILE_ROWS) {
-        tile_row r[TILE_ROWS];
-        uint32_t n = SL_MIN(act->n_row - row, (uint32_t)TILE_ROWS);
-        for (uint32_t i = 0; i < n; i++) prepare(&r[i], act, row + i, grp_len, minima);
-        float *to = acc + row * SL_PANEL_PAIR * SL_CPU_PANEL_ROWS;
-        switch (2 * n + n_panel - 1) {
-        case 2: tile(to, panel, r, act->n_grp, 1, 1, grp_len, minima); break;
-        case 3: tile(to, panel, r, act->n_grp, 1, 2, grp_len, minima); break;
-        case 4: tile(to, panel, r, act->n_grp, 2, 1, grp_len, minima); break;
-        case 5: tile(to, panel, r, act->n_grp, 2, 2, grp_len, minima); break;
-        case 6: tile(to, panel, r, act->n_grp, 3, 1, grp_len, minima); break;
-        case 7: tile(to, panel, r, act->n_grp, 3, 2, grp_len, minima); break;
-        case 8: tile(to, panel, r, act->n_grp, 4, 1, grp_len, minima); break;
-        case 9: tile(to, panel, r, act->n_grp, 4, 2, grp_len, minima); break;
-        }
-    }
+    if (n_panel == 2) tiles(acc, panel, act, 2, grp_len, minima);
+    else tiles(acc, panel, act, 1, grp_len, minima);
 }
 
-#define MULTIPLY(grp_len, minima)                                                                  \
-    static void multiply_##grp_len##_##minima(float *acc, const sl_panel *panel, uint32_t n_panel, \
-                                              const sl_act_blk *act) {                             \
-        multiply(acc, panel, n_panel, act, grp_len, minima);                                       \
-    }
-MULTIPLY(16, 0)
-MULTIPLY(16, 1)
-MULTIPLY(32, 0)
-MULTIPLY(32, 1)
-
-SL_PANEL_TYPES(SL_PANEL_MATMUL)
+#define FEW(name) sl_few_##name##_avx512
+#include "backend/cpu/kernels/matmul_types.h"
 
 void sl_cpu_matmul_init_avx512(sl_cpu_kernels *k) {
-    SL_PANEL_TYPES(SL_PANEL_ENTRY)
-    k->matmul_scratch_bytes = sl_matmul_scratch_bytes;
+    set_matmul_blocks(k);
     sl_cpu_matmul_init_float_avx512(k);
     k->quant = sl_cpu_quant_act_avx512;
 }

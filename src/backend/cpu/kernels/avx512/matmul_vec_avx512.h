@@ -60,6 +60,10 @@ SL_INLINE void v_load2(vec out[8], const uint8_t *p, uint64_t stride) {
     }
 }
 
+SL_INLINE vec v_words(const uint8_t *p) { return _mm512_loadu_si512((const void *)p); }
+SL_INLINE vec v_halves(const uint8_t *p) { return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p)); }
+SL_INLINE vec v_octets(const uint8_t *p) { return _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)p)); }
+
 SL_INLINE void v_put(uint8_t *q, vec v) { _mm512_store_si512((void *)q, v); }
 SL_INLINE void f_put(float *f, fvec v) { _mm512_store_ps(f, v); }
 SL_INLINE vec v_and(vec v, int byte) { return _mm512_and_si512(v, _mm512_set1_epi8((char)byte)); }

@@ -51,5 +51,5 @@ SL_INLINE void group_sums(int32x4_t x[TILE_ROWS][TILE_VECS], const sl_panel *pan
 
 void sl_cpu_kernels_init_dotprod(sl_cpu_kernels *k) {
     k->level = "dotprod";
-    SL_PANEL_TYPES(SL_PANEL_ENTRY)
+    set_matmul_blocks(k);
 }

@@ -4,7 +4,7 @@
 // added as int32 over the 16 outputs of a panel, which compilers turn into whatever vectors they may use.
 #include "backend/cpu/kernels/generic/matmul_vec_generic.h"
 #include "backend/cpu/kernels/matmul_level.h"
-#include "backend/cpu/kernels/matmul_unpack.h"
+#include "backend/cpu/kernels/matmul_panel.h"
 
 #include <math.h>
 
@@ -44,21 +44,10 @@ SL_INLINE void multiply(float *acc, const sl_panel *panel, uint32_t n_panel, con
     }
 }
 
-#define MULTIPLY(grp_len, minima)                                                                  \
-    static void multiply_##grp_len##_##minima(float *acc, const sl_panel *panel, uint32_t n_panel, \
-                                              const sl_act_blk *act) {                             \
-        multiply(acc, panel, n_panel, act, grp_len, minima);                                       \
-    }
-MULTIPLY(16, 0)
-MULTIPLY(16, 1)
-MULTIPLY(32, 0)
-MULTIPLY(32, 1)
-
-SL_PANEL_TYPES(SL_PANEL_MATMUL)
+#include "backend/cpu/kernels/matmul_types.h"
 
 void sl_cpu_matmul_init_generic(sl_cpu_kernels *k) {
-    SL_PANEL_TYPES(SL_PANEL_ENTRY)
-    k->matmul_scratch_bytes = sl_matmul_scratch_bytes;
+    set_matmul_blocks(k);
     sl_cpu_matmul_init_float_generic(k);
     k->quant = sl_cpu_quant_act_generic;
 }

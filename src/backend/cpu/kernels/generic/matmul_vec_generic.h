@@ -31,6 +31,10 @@ SL_INLINE void v_load2(vec out[8], const uint8_t *p, uint64_t stride) {
     memcpy(out, p, 32);
 }
 
+SL_INLINE vec v_words(const uint8_t *p) { return v_load1(p, 0); }
+SL_INLINE vec v_halves(const uint8_t *p) { return (vec)(p[0] | p[1] << 8); }
+SL_INLINE vec v_octets(const uint8_t *p) { return *p; }
+
 SL_INLINE void v_put(uint8_t *q, vec v) { memcpy(q, &v, sizeof v); }
 SL_INLINE void f_put(float *f, fvec v) { *f = v; }
 SL_INLINE vec v_and(vec v, int byte) { return v & 0x01010101u * (uint32_t)byte; }

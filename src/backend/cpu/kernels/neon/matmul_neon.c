@@ -51,8 +51,7 @@ SL_INLINE void group_sums(int32x4_t x[TILE_ROWS][TILE_VECS], const sl_panel *pan
 #include "backend/cpu/kernels/neon/matmul_tile_neon.h"
 
 void sl_cpu_matmul_init_neon(sl_cpu_kernels *k) {
-    SL_PANEL_TYPES(SL_PANEL_ENTRY)
-    k->matmul_scratch_bytes = sl_matmul_scratch_bytes;
+    set_matmul_blocks(k);
     sl_cpu_matmul_init_float_neon(k);
     k->quant = sl_cpu_quant_act_neon;
 }

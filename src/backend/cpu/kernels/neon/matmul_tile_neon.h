@@ -13,7 +13,7 @@
 #define SL_BACKEND_CPU_MATMUL_TILE_NEON_H
 
 #include "backend/cpu/kernels/matmul_level.h"
-#include "backend/cpu/kernels/matmul_unpack.h"
+#include "backend/cpu/kernels/matmul_panel.h"
 
 // The activations of a tile.
 typedef struct tile_acts {
@@ -82,17 +82,6 @@ SL_INLINE void multiply(float *acc, const sl_panel *panel, uint32_t n_panel, con
     }
 }
 
-#define MULTIPLY(grp_len, minima)                                                                  \
-    static void multiply_##grp_len##_##minima(float *acc, const sl_panel *panel, uint32_t n_panel, \
-                                              const sl_act_blk *act) {                             \
-        multiply(acc, panel, n_panel, act, grp_len, minima);                                       \
-    }
-MULTIPLY(16, 0)
-MULTIPLY(16, 1)
-MULTIPLY(32, 0)
-MULTIPLY(32, 1)
-#undef MULTIPLY
-
-SL_PANEL_TYPES(SL_PANEL_MATMUL)
+#include "backend/cpu/kernels/matmul_types.h"
 
 #endif

@@ -47,6 +47,10 @@ SL_INLINE void v_load2(vec out[8], const uint8_t *p, uint64_t stride) {
     v_load(out + 4, p + 16, stride);
 }
 
+SL_INLINE vec v_words(const uint8_t *p) { return v_of(vld1q_u8(p)); }
+SL_INLINE vec v_halves(const uint8_t *p) { return vmovl_u16(vreinterpret_u16_u8(vld1_u8(p))); }
+SL_INLINE vec v_octets(const uint8_t *p) { return (vec){p[0], p[1], p[2], p[3]}; }
+
 SL_INLINE void v_put(uint8_t *q, vec v) { vst1q_u8(q, v_bytes(veorq_u32(v, v_all(V_PANEL_FLIP)))); }
 SL_INLINE void f_put(float *f, fvec v) { vst1q_f32(f, v); }
 SL_INLINE vec v_and(vec v, int byte) { return vandq_u32(v, v_all(byte)); }
