@@ -286,6 +286,33 @@ TEST(every_allocation_may_fail) {
     sl_gguf_close(gguf);
 }
 
+static void write_part(const char *name, uint32_t no, const char *tensor) {
+    sl_gguf_writer *w;
+    const uint64_t dim[2] = {COL, ROW};
+    REQUIRE_OK(sl_gguf_writer_create(&w), sl_error_text());
+    REQUIRE_OK(sl_gguf_writer_set_u32(w, "split.count", 2), sl_error_text());
+    REQUIRE_OK(sl_gguf_writer_set_u32(w, "split.no", no), sl_error_text());
+    REQUIRE_OK(sl_gguf_writer_add_tensor(w, tensor, SL_TYPE_F32, dim, 2), sl_error_text());
+    REQUIRE_OK(sl_gguf_writer_write(w, in_scratch(name), fill_values, NULL), sl_error_text());
+    sl_gguf_writer_destroy(w);
+}
+
+TEST(a_split_set_becomes_one_file) {
+    sl_gguf *gguf, *result;
+    sl_quantize_options o = options_of("Q4_K_S");
+    write_part("set-00001-of-00002.gguf", 0, "blk.0.ffn_up.weight");
+    write_part("set-00002-of-00002.gguf", 1, "blk.1.ffn_up.weight");
+    REQUIRE_OK(sl_gguf_open(&gguf, in_scratch("set-00001-of-00002.gguf"), NULL), sl_error_text());
+    CHECK_INT(quantize(gguf, in_scratch("set-00002-of-00002.gguf"), &o), SL_BAD_ARG); // it is read
+    REQUIRE_OK(quantize(gguf, in_scratch("whole.gguf"), &o), sl_error_text());
+    REQUIRE_OK(sl_gguf_open(&result, in_scratch("whole.gguf"), NULL), sl_error_text());
+    CHECK_INT(sl_gguf_n_files(result), 1);
+    CHECK_INT(sl_gguf_n_tensors(result), 2);
+    CHECK(sl_gguf_find(result, "split.count") == NULL);
+    CHECK_INT(sl_gguf_tensor_find(result, "blk.1.ffn_up.weight")->type_id, SL_TYPE_Q4_K);
+    sl_gguf_close(result), sl_gguf_close(gguf);
+}
+
 TEST(a_dry_run_reports_and_writes_nothing) {
     sl_gguf *gguf = open_values(NULL);
     sl_quantize_options o = options_of("Q4_0");
