@@ -145,19 +145,20 @@ typedef struct sluice_engine_options {
     int32_t n_seq;            /* sequences that may live at once; default 1 */
     int32_t n_row_max;        /* rows of a step: the prefill chunk; default 512 */
     int32_t n_logit_max;      /* rows of a step that may want logits; default 8 */
-    int32_t n_thread;         /* decode; 0 = all processors */
-    int32_t n_thread_prefill; /* 0 = n_thread */
+    int32_t n_thread;         /* decode; 0 = what a short measurement at creation finds fastest */
+    int32_t n_thread_prefill; /* 0 = n_thread, or measured if that is 0 */
     /* Types of K and V in the cache: "f32", "f16", "bf16", "q8_0", "q5_0", "q4_0". NULL = f16 (on "ref" f32); both NULL
      * = q8_0 if f16 does not fit into free memory. */
     const char *kv_k, *kv_v;
-    sluice_repack repack;     /* default SLUICE_REPACK_AUTO */
-    bool wire;                /* lock weights and workspace into memory as far as the system allows */
+    sluice_repack repack;      /* default SLUICE_REPACK_AUTO */
+    bool wire;                 /* lock weights and workspace into memory as far as the system allows */
     sluice_progress *progress; /* of reading weights in; may be NULL */
     void *user;
     bool prefix_cache; /* what sequences let go of stays for others to begin with, while its memory is not needed;
                           default false */
-    bool kv_rotate; /* K and V of the types q8_0, q5_0 and q4_0 are rotated (Walsh-Hadamard), which spreads outliers;
+    bool kv_rotate;    /* K and V of the types q8_0, q5_0 and q4_0 are rotated (Walsh-Hadamard), which spreads outliers;
                        default true */
+    const char *cache_path; /* JSON file that remembers what was measured here; NULL = measure each time */
 } sluice_engine_options;
 
 typedef struct sluice_engine_info {

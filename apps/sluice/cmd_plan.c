@@ -3,7 +3,6 @@
 // sluice plan: what a model will do on a machine, before it is loaded.
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "files.h"
 #include "options.h"
@@ -27,20 +26,6 @@ static const option plan_table[] = {
     {0, "measure", OPTION_FLAG, AT(measure), NULL, 0, 0, "measure the memory anew, and not remember it"},
     {0, "json", OPTION_FLAG, AT(json), NULL, 0, 0, "as one JSON object"},
 };
-
-// The file that remembers measured bandwidths; NULL if there is no place for it.
-static const char *cache_path(char *out, size_t cap) {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int n = cache && *cache ? snprintf(out, cap, "%s", cache)
-            : home && *home ? snprintf(out, cap, "%s/.cache", home)
-                            : -1;
-    static const char folder[] = "/sluice", name[] = "/bandwidth.json";
-    if (n < 0 || (size_t)n + sizeof folder + sizeof name > cap) return NULL;
-    mkdir(out, 0755); // it may be there already; if it can't be made, nothing is remembered
-    strcat(out, folder);
-    mkdir(out, 0755);
-    return strcat(out, name);
-}
 
 int cmd_plan(int argc, char **argv) {
     plan_options options = {0};
@@ -69,7 +54,7 @@ int cmd_plan(int argc, char **argv) {
                       : strcmp(options.repack, "off") == 0 ? SLUICE_REPACK_OFF
                                                            : SLUICE_REPACK_AUTO;
     plan.device = options.device;
-    plan.cache_path = options.measure ? NULL : cache_path(cache, sizeof cache);
+    plan.cache_path = options.measure ? NULL : file_cache_path(cache, sizeof cache);
     sluice_status status = sluice_plan(path, &plan, options.json, &report);
     result = status == SLUICE_OK ? out_write(report, strlen(report)) : app_fail_library(status);
     sluice_free(report);

@@ -185,6 +185,8 @@ int cmd_run(int argc, char **argv) {
     if (result == APP_OK && !s.model_info.has_chat_template && (options.system || options.tools_path)) {
         result = app_fail("%s: has no chat template, which --system and --tools need", path);
     }
+    enum { COPIES_PAY = 64 }; // tokens after which copies of weights have repaid their making
+    if (!engine.repack && options.n_max >= 0 && options.n_max < COPIES_PAY) engine.repack = "off";
     engine.prefix_cache = true;
     if (result == APP_OK) result = session_open_engine(&s, &engine, 1);
     if (result == APP_OK) result = interactive ? chat(&s, &options) : run_once(&s, &options, &prompt);

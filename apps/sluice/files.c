@@ -60,6 +60,19 @@ int file_read(text *out, const char *path) {
     return status;
 }
 
+const char *file_cache_path(char *out, size_t cap) {
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n = cache && *cache ? snprintf(out, cap, "%s", cache)
+            : home && *home ? snprintf(out, cap, "%s/.cache", home)
+                            : -1;
+    static const char folder[] = "/sluice", name[] = "/measured.json";
+    if (n < 0 || (size_t)n + sizeof folder + sizeof name > cap) return NULL;
+    mkdir(out, 0755); // it may be there already; if it can't be made, nothing is remembered
+    strcat(out, folder);
+    mkdir(out, 0755);
+    return strcat(out, name);
+}
+
 int out_open(void) {
     // If 0, 1 or 2 is closed, the next file opened would get its number, and output would go into
     // that file. Each is taken here by a descriptor that refuses what the real one is for.

@@ -21,6 +21,9 @@ void text_free(text *t);
 int file_read(text *out,
               const char *path); // all of a file, or of standard input if path is NULL or "-"
 
+// The file that remembers what was measured on this machine; NULL if there is no place for it.
+const char *file_cache_path(char *out, size_t cap);
+
 int out_open(void); // once, before anything is opened: a closed stdout must not become a file
 int out_write(const char *bytes,
               size_t n); // to standard output, at once visible; has printed why not

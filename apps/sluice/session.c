@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files.h"
 #include "progress.h"
 
 #define AT(field) offsetof(session_options, field)
@@ -19,8 +20,10 @@ const option session_model_options[2] = {
 const option session_engine_options[11] = {
     {0, "backend", OPTION_CHOICE, AT(backend), "cpu|cuda|ref", 0, 0, "what computes (cpu; ref is the slow definition)"},
     {0, "ctx", OPTION_INT, AT(n_ctx), "N", 0, INT32_MAX, "positions to keep (0: the model's, at most 4096)"},
-    {0, "threads", OPTION_INT, AT(n_thread), "N", 0, 1024, "threads while decoding (0: all processors)"},
-    {0, "threads-prefill", OPTION_INT, AT(n_thread_prefill), "N", 0, 1024, "threads in prefill (0: as --threads)"},
+    {0, "threads", OPTION_INT, AT(n_thread), "N", 0, 1024,
+     "threads while decoding (0: as many as a short measurement finds fastest)"},
+    {0, "threads-prefill", OPTION_INT, AT(n_thread_prefill), "N", 0, 1024,
+     "threads in prefill (0: as --threads, or measured too)"},
     {0, "chunk", OPTION_INT, AT(n_chunk), "N", 0, 65536, "tokens of a prefill step (0: 512)"},
     {0, "kv", OPTION_CHOICE, AT(kv), KV_TYPES, 0, 0,
      "type of the KV cache (f16, or q8_0 if memory is too small for it; on ref f32)"},
@@ -77,6 +80,8 @@ int session_open_engine(session *s, const session_options *options, int32_t n_lo
     progress_start(&bar, "loading");
     sluice_engine_options engine_options = session_get_engine_options(options);
     engine_options.n_logit_max = n_logit_max;
+    char cache[4096];
+    engine_options.cache_path = file_cache_path(cache, sizeof cache);
     engine_options.progress = progress_update;
     engine_options.user = &bar;
     sluice_status status = sluice_engine_create(&s->engine, s->model, &engine_options);

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "api/api_part.h"
+#include "forecast/measured.h"
+#include "os/os.h"
 #include "quant/kv_codec.h"
 
 enum { MAX_THREADS = 1024, DEFAULT_CTX = 4096 };
@@ -79,6 +81,30 @@ sl_status sl_api_engine_options(sl_engine_options *out, const sluice_model *mode
     return kv_type(&out->type_v, o.kv_v, out->backend);
 }
 
+// ---- numbers of threads that were measured before ---------------------------------------------
+
+static void thread_key(char out[200], const sl_engine_options *o, const char *what) {
+    snprintf(out, 200, "%s, %d processors, %s, threads of %s", sl_cpu_name(), sl_cpu_count(),
+             o->cpu_level ? o->cpu_level : "best level", what);
+}
+
+static int known_threads(const sl_engine_options *o, const char *path, const char *what) {
+    char key[200];
+    thread_key(key, o, what);
+    double n = sl_measured_find(path, key);
+    return n >= 1 && n <= MAX_THREADS ? (int)n : 0;
+}
+
+static void keep_threads(const sl_engine_options *o, const sl_engine *e, const char *path) {
+    char key[200];
+    sl_device_info info;
+    sl_engine_get_device(e, &info);
+    thread_key(key, o, "decode");
+    if (info.chose) sl_measured_keep(path, key, info.n_thread);
+    thread_key(key, o, "prefill");
+    if (info.chose_prefill) sl_measured_keep(path, key, info.n_thread_prefill);
+}
+
 sluice_status sluice_engine_create(sluice_engine **out, const sluice_model *model,
                                    const sluice_engine_options *options) {
     API_NEED(out);
@@ -90,8 +116,14 @@ sluice_status sluice_engine_create(sluice_engine **out, const sluice_model *mode
     sluice_engine *e;
     status = sl_alloc(&e, 1, sizeof *e, "engine");
     if (status != SL_OK) return api_fail(status);
+    sluice_engine_options given = sluice_engine_options_default();
+    (void)sl_api_options(&given, options, sizeof given, "engine"); // was fine a moment ago
+    const char *path = given.cache_path;
+    o.known_thread = known_threads(&o, path, "decode");
+    o.known_thread_prefill = known_threads(&o, path, "prefill");
     status = sl_engine_create(&e->engine, model->model, &o);
-    if (status != SL_OK) sluice_engine_destroy(&e);
+    if (status == SL_OK) keep_threads(&o, e->engine, path);
+    else sluice_engine_destroy(&e);
     *out = e;
     return api_fail(status);
 }

@@ -15,14 +15,17 @@ typedef struct sl_program sl_program; // a compiled plan, bound to its memory
 typedef struct sl_device_options {
     int n_thread;         // decode (steps of up to 8 rows); 0 = chosen by the backend
     int n_thread_prefill; // wider steps; 0 = chosen by the backend
-    bool repack;          // may keep own copies of weights in a faster order (plan->copy_bytes)
-    bool wire;            // locks such copies into memory, as far as the system allows
-    const char *level;    // narrows the instruction set ("generic", "avx2", "neon" and so on); NULL = the best there is
+    // What it chose on this machine before, in place of a count that is 0; 0 = it measures.
+    int known_thread, known_thread_prefill;
+    bool repack;       // may keep own copies of weights in a faster order (plan->copy_bytes)
+    bool wire;         // locks such copies into memory, as far as the system allows
+    const char *level; // narrows the instruction set ("generic", "avx2", "neon" and so on); NULL = the best there is
 } sl_device_options;
 
 typedef struct sl_device_info {
     char name[96];                  // "AMD EPYC ..., avx512"
-    int n_thread, n_thread_prefill; // 0 where it means nothing
+    int n_thread, n_thread_prefill; // 0 where it means nothing; before compile the most there may be
+    bool chose, chose_prefill;      // the counts were measured, and on an idle machine
     uint64_t wired_bytes;           // of the copies of weights
     bool own_memory;                // buffers and copies of weights lie in memory that the CPU does not see
     uint64_t free_bytes;            // of that memory now

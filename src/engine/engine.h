@@ -22,7 +22,8 @@ typedef struct sl_engine_options {
     const char *cpu_level; // or NULL
     // All > 0; the last two are lowered to what can be used.
     uint32_t n_ctx, n_seq, n_row_max, n_logit_max;
-    int n_thread, n_thread_prefill;
+    int n_thread, n_thread_prefill;         // 0: the backend's choice
+    int known_thread, known_thread_prefill; // what it chose before; 0: it measures
     sl_type type_k, type_v;
     bool kv_auto;   // types were not asked for: Q8_0 where the cache does not fit otherwise
     bool kv_rotate; // quantised K and V are rotated

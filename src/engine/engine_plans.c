@@ -126,6 +126,8 @@ static sl_status open_plans(sl_engine_plans *out, sl_device **device, const sl_m
                             bool repack) {
     sl_device_options device_options = {.n_thread = o->n_thread,
                                         .n_thread_prefill = o->n_thread_prefill,
+                                        .known_thread = o->known_thread,
+                                        .known_thread_prefill = o->known_thread_prefill,
                                         .repack = repack,
                                         .wire = o->wire,
                                         .level = o->cpu_level};

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/alloc.h"
+#include "forecast/measured.h"
 #include "os/os.h"
 
 #define IDLE_SHARE 0.9 // of the time; with less of it a thread had to share its processor
@@ -102,4 +103,17 @@ out:
     sl_pages_free(data, n_bytes);
     sl_free(sweeps);
     return status;
+}
+
+sl_status sl_bandwidth_get(sl_bandwidth *out, const char *path, int n_thread) {
+    char key[160];
+    snprintf(key, sizeof key, "%s, %d threads", sl_cpu_name(), n_thread);
+    double known = sl_measured_find(path, key);
+    if (known > 0.01 && known < 1e6) {
+        *out = (sl_bandwidth){.gb_s = known, .remembered = true};
+        return SL_OK;
+    }
+    SL_TRY(sl_bandwidth_measure(out, n_thread));
+    if (!out->busy) sl_measured_keep(path, key, out->gb_s);
+    return SL_OK;
 }

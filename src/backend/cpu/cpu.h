@@ -14,8 +14,10 @@
 enum { SL_CPU_NARROW_ROWS = 8 }; // rows of a step up to which it is decoding: bound by memory, not by arithmetic
 
 struct sl_device {
-    sl_pool *pool; // owned; as many threads as the larger count
-    int n_thread, n_thread_prefill;
+    sl_pool *pool;                // owned; as many threads as the larger count
+    int n_max[2];                 // threads that there is memory for: decode, prefill
+    int n_thread[2];              // that run; fewer if that was measured to be faster
+    bool is_open[2], is_known[2]; // still to be measured; measured, and not disturbed
     bool repack, wire;
     sl_repack *packed; // owned; NULL before the first program that wants it
     sl_cpu_kernels kernels;
@@ -98,6 +100,11 @@ sl_status sl_cpu_compile(sl_device *device, sl_program **out, const sl_plan *pla
 void sl_cpu_program_destroy(sl_program *program);
 // cpu_share.c: the ranges of all products for n_thread threads.
 void sl_cpu_share_products(sl_program *program, int n_thread);
+
+// cpu_choose.c: sets device->n_thread of the program's width to the count that runs its products fastest.
+void sl_cpu_choose_threads(sl_program *program);
+
+static inline bool sl_cpu_is_wide(const sl_plan *plan) { return plan->shape.n_row_max > SL_CPU_NARROW_ROWS; }
 
 // cpu_run.c
 sl_status sl_cpu_run(sl_program *program, const sl_step *step);

@@ -98,9 +98,7 @@ static uint64_t thread_scratch_bytes(const sl_cpu_kernels *k, const sl_plan *pla
     return (n_bytes + SL_WORKSPACE_ALIGN - 1) / SL_WORKSPACE_ALIGN * SL_WORKSPACE_ALIGN;
 }
 
-static int count_threads(const sl_device *device, const sl_plan *plan) {
-    return plan->shape.n_row_max > SL_CPU_NARROW_ROWS ? device->n_thread_prefill : device->n_thread;
-}
+static int count_threads(const sl_device *device, const sl_plan *plan) { return device->n_max[sl_cpu_is_wide(plan)]; }
 
 sl_status sl_cpu_supports(void *device, const sl_plan *plan, const sl_op *op, sl_op_need *need) {
     const sl_device *cpu = device;
@@ -290,7 +288,8 @@ sl_status sl_cpu_compile(sl_device *device, sl_program **out, const sl_plan *pla
         bind_task(task, program, &plan->op[program->n_task], memory);
         bind_ranges(task, program, &plan->op[program->n_task], &room);
     }
-    sl_cpu_share_products(program, program->n_thread);
+    if (device->is_open[sl_cpu_is_wide(plan)]) sl_cpu_choose_threads(program);
+    sl_cpu_share_products(program, device->n_thread[sl_cpu_is_wide(plan)]);
     *out = program;
     return SL_OK;
 out:

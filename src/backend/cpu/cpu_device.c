@@ -19,13 +19,17 @@ static void device_close(sl_device *device) {
 
 static sl_status open_into(sl_device *device, const sl_device_options *options) {
     int n_cpu = SL_MIN(sl_cpu_count(), SL_POOL_MAX_THREADS);
-    device->n_thread = options->n_thread > 0 ? options->n_thread : n_cpu;
-    device->n_thread_prefill =
-        options->n_thread_prefill > 0 ? options->n_thread_prefill : SL_MAX(device->n_thread, n_cpu);
+    const int wanted[2] = {options->n_thread, options->n_thread_prefill};
+    const int known[2] = {options->known_thread, options->known_thread_prefill};
+    for (int i = 0; i < 2; i++) {
+        device->n_max[i] = wanted[i] > 0 ? wanted[i] : n_cpu;
+        device->n_thread[i] = known[i] > 0 && wanted[i] <= 0 ? SL_MIN(known[i], n_cpu) : device->n_max[i];
+        device->is_open[i] = wanted[i] <= 0 && known[i] <= 0 && n_cpu > 1;
+    }
     device->repack = options->repack;
     device->wire = options->wire;
     SL_TRY(sl_cpu_kernels_select(&device->kernels, sl_cpu_features(), options->level));
-    return sl_pool_create(&device->pool, SL_MAX(device->n_thread, device->n_thread_prefill));
+    return sl_pool_create(&device->pool, SL_MAX(device->n_max[0], device->n_max[1]));
 }
 
 static sl_status device_open(sl_device **out, const sl_device_options *options) {
@@ -38,8 +42,10 @@ static sl_status device_open(sl_device **out, const sl_device_options *options) 
 }
 
 static void device_info(const sl_device *device, sl_device_info *out) {
-    *out = (sl_device_info){.n_thread = device->n_thread,
-                            .n_thread_prefill = device->n_thread_prefill,
+    *out = (sl_device_info){.n_thread = device->n_thread[0],
+                            .n_thread_prefill = device->n_thread[1],
+                            .chose = device->is_known[0],
+                            .chose_prefill = device->is_known[1],
                             .wired_bytes = sl_repack_wired_bytes(device->packed)};
     snprintf(out->name, sizeof out->name, "%.60s, %s", sl_cpu_name(), device->kernels.level);
 }

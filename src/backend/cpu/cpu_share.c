@@ -60,7 +60,7 @@ static void fill(const sl_task *first, const sl_task *end, const double *load, i
 
 void sl_cpu_share_products(sl_program *p, int n_thread) {
     const sl_task *end = p->task + p->n_task;
-    bool wide = p->plan->shape.n_row_max > SL_CPU_NARROW_ROWS;
+    bool wide = sl_cpu_is_wide(p->plan);
     for (const sl_task *first = p->task, *next; first < end; first = next) {
         double load[SL_POOL_MAX_THREADS] = {0};
         uint32_t n_dealt = 0;
