@@ -63,7 +63,7 @@ void chart_kv(page *p, const kv_table *t) {
     }
     frame f = {WIDTH,
                HEIGHT,
-               axis_from_zero(16, LEFT, RIGHT),
+               {0, 18, LEFT, RIGHT, false},
                {floor(fmax(least, -COST_MAX)), ceil(fmin(most, COST_MAX)), BOTTOM, TOP, false}};
     frame_begin(p, &f, "Cost of KV types by their bits", "bits of a value", "perplexity above f16, %");
     double y_bound = axis_place(&f.y, 100 * KV_BOUND);

@@ -11,13 +11,13 @@
 
 static size_t n_scored(const kv_table *t) { return t->type[0].nll.n; }
 
-// One sentence, without a full stop. --kv sets the types of K and V, --kv-k and --kv-v one of them.
+// What to ask the engine for. --kv sets the types of K and V, --kv-k and --kv-v one of them.
 static void write_advice(char *out, size_t cap, const kv_table *t) {
     const kv_type *best = &t->type[kv_recommended(t)];
-    bool apart = strcmp(best->k, best->v) != 0;
-    snprintf(out, cap,
-             "recommended: %s %s%s%s; no smaller one here costs less than %.1f %%, also at twice its standard error",
-             apart ? "--kv-k" : "--kv", best->k, apart ? " --kv-v " : "", apart ? best->v : "", 100 * KV_BOUND);
+    bool apart = strcmp(best->k, best->v) != 0, any = best != &t->type[0];
+    snprintf(out, cap, "recommended: %s %s%s%s, %s costs less than %.1f %% even at twice its standard error",
+             apart ? "--kv-k" : "--kv", best->k, apart ? " --kv-v " : "", apart ? best->v : "",
+             any ? "the smallest type here that" : "as no smaller type here", 100 * KV_BOUND);
 }
 
 int kv_print_table(const kv_table *t) {
@@ -67,7 +67,8 @@ int kv_print_json(const kv_table *t) {
 }
 
 static void add_table(page *p, const kv_table *t) {
-    page_markup(p, "<section><h2>Types</h2><div class=\"scroll\"><table><tr><th>type<th>bits<th>perplexity<th>above f16"
+    page_markup(p, "<section class=\"wide\"><h2>Types</h2><div "
+                   "class=\"scroll\"><table><tr><th>type<th>bits<th>perplexity<th>above f16"
                    "<th>standard error<th>KL mean<th>KL p99<th>likeliest equal</tr>\n");
     for (size_t i = 0; i < t->n; i++) {
         const kv_type *type = &t->type[i];
@@ -81,11 +82,16 @@ static void add_table(page *p, const kv_table *t) {
 
 int kv_write_page(const kv_table *t, const char *path) {
     page p = {0};
-    char advice[200];
+    char advice[200], number[32];
+    const kv_type *best = &t->type[kv_recommended(t)];
     write_advice(advice, sizeof advice, t);
     page_begin(&p, t->session.model_info.name, t->model_path, "sluice eval kv");
-    page_markup(&p, "<p class=\"soft\">%s</p>\n<div class=\"cards\"><section class=\"wide\"><h2>Cost by bits</h2>\n",
-                advice);
+    page_markup(&p, "<p class=\"soft\">%s</p>\n<div class=\"tiles\">\n", advice);
+    page_tile(&p, best->name, "", "recommended");
+    page_tile(&p, number_show(kv_bits(t, kv_recommended(t))).text, "bits", "of a value");
+    snprintf(number, sizeof number, "%+.2f", 100 * kv_loss(best));
+    page_tile(&p, number, "%", "perplexity above f16");
+    page_markup(&p, "</div>\n<div class=\"cards\"><section class=\"wide\"><h2>Cost by bits</h2>\n");
     chart_kv(&p, t);
     page_markup(&p, "<p class=\"soft note\">Bars are twice the standard error. ");
     page_text(&p, t->text_path);

@@ -135,6 +135,7 @@ number_text number_show(double value) {
     number_text out;
     static const char unit[] = {'\0', 'k', 'M', 'G', 'T'};
     size_t i = 0;
+    value += 0; // no -0
     while (fabs(value) >= 10000 && i + 1 < sizeof unit) value /= 1000, i++;
     int digits = fabs(value) >= 100 ? 0 : fabs(value) >= 10 ? 1 : fabs(value) >= 1 ? 2 : 3;
     int n = snprintf(out.text, sizeof out.text, "%.*f", digits, value);

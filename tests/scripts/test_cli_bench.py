@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """sluice bench: the shape of its results, its report, and what it refuses. No figure is judged: that is bench/compare's work."""
-import csv, functools, html.parser, io, json, pathlib, re, tempfile
+import csv, functools, io, json, pathlib, re, tempfile
 
 from cli import TINY, Case, sluice
+from page import Page
 
 MODEL = TINY / "llama-linear-spm.gguf"
 # Reading the bandwidth is what takes time, so runs are few and shared.
@@ -72,28 +73,6 @@ class Results(Case):
                                   "--kv", "f32", "--backend", "ref", "--ctx", "32"))
         options = out["options"]
         self.assertEqual((options["threads"], options["kv"], options["backend"], options["ctx"]), (1, "f32", "ref", 32))
-
-
-class Page(html.parser.HTMLParser):
-    """The open elements, and every attribute that could fetch something."""
-    VOID = {"meta", "path", "circle", "rect"}
-    LOOSE = {"th", "td"}  # closed by what follows
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.trouble, self.count = [], [], {}
-
-    def handle_starttag(self, tag, attributes):
-        self.count[tag] = self.count.get(tag, 0) + 1
-        self.trouble += [a for a, value in attributes if a in ("src", "href", "onload")]
-        if tag not in self.VOID and tag not in self.LOOSE:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        if tag in self.VOID:  # <circle><title></title></circle>
-            return
-        if not self.open or self.open.pop() != tag:
-            self.trouble.append(tag)
 
 
 class Report(Case):
