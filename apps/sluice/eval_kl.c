@@ -86,7 +86,7 @@ static int measure(kl_result *r, kl_work *w, npy *ref, session *s, const int32_t
     return result;
 }
 
-// ---- what is printed --------------------------------------------------------------------------------------------------
+// ---- what is printed ------------------------------------------------------------------------------------------------
 
 static int print_json(const kl_result *r, const summary *s) {
     return json_print(json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:I, s:f, s:I, s:f}", "positions", (json_int_t)r->n_pos,
@@ -137,7 +137,7 @@ static int report(kl_result *r, const session *s, const kl_options *options) {
     return options->json ? print_json(r, &gaps) : print_text(r, &gaps);
 }
 
-// ---- the command ------------------------------------------------------------------------------------------------------
+// ---- the command ----------------------------------------------------------------------------------------------------
 
 static int take_memory(kl_result *r, kl_work *w, const session *s, size_t n_pos) {
     w->rows = calloc((size_t)s->engine_info.n_row_max, sizeof *w->rows);

@@ -29,7 +29,7 @@ static const option kv_option_table[] = {
     {0, "html", OPTION_TEXT, AT(html), "FILE", 0, 0, "also write a report with a chart"},
 };
 
-// ---- the list of types ------------------------------------------------------------------------------------------------
+// ---- the list of types ----------------------------------------------------------------------------------------------
 
 static bool copy_name(char out[KV_NAME], const char *name, size_t n) {
     if (n == 0 || n >= KV_NAME) return false;
@@ -66,7 +66,7 @@ static int parse_types(kv_table *t, const char *list) {
     return result;
 }
 
-// ---- measuring --------------------------------------------------------------------------------------------------------
+// ---- measuring ------------------------------------------------------------------------------------------------------
 
 static int open_engines(kv_table *t, const session_options *options) {
     sluice_engine_options e = session_get_engine_options(options);
@@ -133,7 +133,7 @@ static int measure(kv_table *t, const int32_t *ids) {
     return status == SLUICE_OK ? result : app_fail_library(status);
 }
 
-// ---- what the figures say ---------------------------------------------------------------------------------------------
+// ---- what the figures say -------------------------------------------------------------------------------------------
 
 double kv_bits(const kv_table *t, size_t i) {
     return 16.0 * (double)t->type[i].position_bytes / (double)t->type[0].position_bytes;
@@ -150,7 +150,7 @@ size_t kv_recommended(const kv_table *t) {
     return best;
 }
 
-// ---- the command ------------------------------------------------------------------------------------------------------
+// ---- the command ----------------------------------------------------------------------------------------------------
 
 static int evaluate(kv_table *t, const session_options *engine, const kv_options *options) {
     int32_t *ids = NULL;

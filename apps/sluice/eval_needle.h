@@ -8,7 +8,7 @@
 #include "number_list.h"
 #include "session.h"
 
-// ---- the text ---------------------------------------------------------------------------------------------------------
+// ---- the text -------------------------------------------------------------------------------------------------------
 
 // A fact in a filler text, and the question for it. The filler depends on the seed alone, so prompts of one seed begin
 // alike as far as the needle.
@@ -25,7 +25,7 @@ needle needle_make(uint64_t seed, uint64_t which, double depth); // without its 
 int needle_write(text *out, const needle *n, bool chat);
 bool needle_is_found(const needle *n, const char *answer);
 
-// ---- the table --------------------------------------------------------------------------------------------------------
+// ---- the table ------------------------------------------------------------------------------------------------------
 
 enum { NEEDLE_ANSWER = 24, NEEDLE_SAID = 80 }; // tokens of an answer; bytes of it that are kept
 
