@@ -39,10 +39,6 @@ static uint8_t find_code(const book *bk, float t) {
     return bk->cell[(int)at];
 }
 
-static void pack_halves(uint8_t qs[16], const uint8_t code[SL_BLK_LEN]) {
-    for (int i = 0; i < 16; i++) qs[i] = (uint8_t)(code[i] | code[i + 16] << 4);
-}
-
 // ---- 32 elements --------------------------------------------------------------------------------
 
 // sum(w v^2) and sum(w v x) over the nearest values v to x * inverse; codes on demand.
@@ -59,13 +55,6 @@ static sl_fit_sums sum_values(const book *bk, const float *x, const float *w, fl
     return s;
 }
 
-static bool improve(sl_fit *fit, float *best, sl_fit_sums s) {
-    if (!(s.qq > 0) || !(s.qx * s.qx > *best * s.qq)) return false;
-    *best = s.qx * s.qx / s.qq;
-    *fit = (sl_fit){s.qx / s.qq, 0, s.qq};
-    return true;
-}
-
 static sl_fit fit_values(const book *bk, const float *x, const float *w) {
     sl_fit fit = {0};
     float most = 0, best = 0;
@@ -74,10 +63,10 @@ static sl_fit fit_values(const book *bk, const float *x, const float *w) {
     for (int side = -1; side <= 1; side += 2) // the book is not symmetric: -127 and 113 are its ends
         for (int k = -N_STEP; k <= N_STEP; k++) {
             float end = side < 0 ? -127 - step * (float)k : 113 + step * (float)k;
-            improve(&fit, &best, sum_values(bk, x, w, end / most, NULL));
+            sl_fit_improve(&fit, &best, sum_values(bk, x, w, end / most, NULL));
         }
     for (int i = 0; i < N_POLISH; i++)
-        if (!improve(&fit, &best, sum_values(bk, x, w, sl_fit_inverse(fit.scale), NULL))) break;
+        if (!sl_fit_improve(&fit, &best, sum_values(bk, x, w, sl_fit_inverse(fit.scale), NULL))) break;
     return fit;
 }
 
@@ -92,7 +81,7 @@ void sl_fit_iq4_nl(void *blocks, const float *in, const float *importance, size_
         float d = sl_fit_half(fit_values(&bk, in, w).scale);
         sum_values(&bk, in, w, sl_fit_inverse(d), code);
         b->d = sl_f16_from_f32(d);
-        pack_halves(b->qs, code);
+        sl_fit_pack_halves(b->qs, code);
     }
 }
 
@@ -167,7 +156,7 @@ void sl_fit_iq4_xs(void *blocks, const float *in, const float *importance, size_
         for (int j = 0; j < N_SUB; j++) {
             int at = j * SL_BLK_LEN, bits = p.scale[j] + 32;
             sum_values(&bk, in + at, w + at, sl_fit_inverse(p.d * (float)p.scale[j]), code);
-            pack_halves(b->qs + j * 16, code);
+            sl_fit_pack_halves(b->qs + j * 16, code);
             b->scales_l[j / 2] |= (uint8_t)((bits & 15) << j % 2 * 4);
             b->scales_h |= (uint16_t)(bits >> 4 << j * 2);
         }
@@ -196,6 +185,6 @@ void sl_fit_mxfp4(void *blocks, const float *in, const float *importance, size_t
             float gain = try_scale(&bk, in, w, d);
             if (gain > best) best = gain, b->e = (uint8_t)e;
         }
-        if (best > -INFINITY) sum_values(&bk, in, w, ldexpf(1, 128 - b->e), code), pack_halves(b->qs, code);
+        if (best > -INFINITY) sum_values(&bk, in, w, ldexpf(1, 128 - b->e), code), sl_fit_pack_halves(b->qs, code);
     }
 }

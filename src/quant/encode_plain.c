@@ -20,10 +20,6 @@ static sl_fit fit_block(uint8_t code[SL_BLK_LEN], const float *x, const float *i
     return fit;
 }
 
-static void pack_halves(uint8_t qs[16], const uint8_t code[SL_BLK_LEN]) {
-    for (int i = 0; i < 16; i++) qs[i] = (uint8_t)((code[i] & 15) | (code[i + 16] & 15) << 4);
-}
-
 static void pack_high(uint8_t qh[4], const uint8_t code[SL_BLK_LEN]) {
     memset(qh, 0, 4);
     for (int i = 0; i < SL_BLK_LEN; i++) qh[i / 8] |= (uint8_t)(code[i] >> 4 << i % 8);
@@ -36,7 +32,7 @@ void sl_fit_q4_0(void *blocks, const float *in, const float *importance, size_t 
     uint8_t code[SL_BLK_LEN];
     for (size_t i = 0; i < n_blk; i++, b++) {
         b->d = sl_f16_from_f32(fit_block(code, in + i * SL_BLK_LEN, at(importance, i), -8, 7).scale);
-        pack_halves(b->qs, code);
+        sl_fit_pack_halves(b->qs, code);
     }
 }
 
@@ -46,7 +42,7 @@ void sl_fit_q4_1(void *blocks, const float *in, const float *importance, size_t 
     for (size_t i = 0; i < n_blk; i++, b++) {
         sl_fit fit = fit_block(code, in + i * SL_BLK_LEN, at(importance, i), 0, 15);
         b->d = sl_f16_from_f32(fit.scale), b->m = sl_f16_from_f32(fit.min);
-        pack_halves(b->qs, code);
+        sl_fit_pack_halves(b->qs, code);
     }
 }
 
@@ -55,7 +51,7 @@ void sl_fit_q5_0(void *blocks, const float *in, const float *importance, size_t 
     uint8_t code[SL_BLK_LEN];
     for (size_t i = 0; i < n_blk; i++, b++) {
         b->d = sl_f16_from_f32(fit_block(code, in + i * SL_BLK_LEN, at(importance, i), -16, 15).scale);
-        pack_halves(b->qs, code), pack_high(b->qh, code);
+        sl_fit_pack_halves(b->qs, code), pack_high(b->qh, code);
     }
 }
 
@@ -65,6 +61,6 @@ void sl_fit_q5_1(void *blocks, const float *in, const float *importance, size_t 
     for (size_t i = 0; i < n_blk; i++, b++) {
         sl_fit fit = fit_block(code, in + i * SL_BLK_LEN, at(importance, i), 0, 31);
         b->d = sl_f16_from_f32(fit.scale), b->m = sl_f16_from_f32(fit.min);
-        pack_halves(b->qs, code), pack_high(b->qh, code);
+        sl_fit_pack_halves(b->qs, code), pack_high(b->qh, code);
     }
 }

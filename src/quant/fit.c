@@ -70,8 +70,7 @@ void sl_fit_weigh(float *w, const float *x, const float *importance, int n) {
 
 // ---- x ~ scale * q ------------------------------------------------------------------------------
 
-// Takes the solution for these codes if it gains more.
-static bool improve_scale(sl_fit *fit, float *best, sl_fit_sums s) {
+bool sl_fit_improve(sl_fit *fit, float *best, sl_fit_sums s) {
     if (!(s.qq > 0) || !(s.qx * s.qx > *best * s.qq)) return false;
     *best = s.qx * s.qx / s.qq;
     *fit = (sl_fit){s.qx / s.qq, 0, s.qq};
@@ -86,11 +85,11 @@ sl_fit sl_fit_scale(const float *x, const float *w, int n, int lo, int hi) {
     float end = -lo > hi ? (float)lo : (float)hi, sign = end < 0 ? -1 : 1;
     for (int k = -N_STEP; k <= N_STEP; k++) {
         float inverse = (end + sign * step * (float)k) / most;
-        improve_scale(&fit, &best, sl_fit_sum_codes(x, w, n, inverse, 0, (float)lo, (float)hi));
+        sl_fit_improve(&fit, &best, sl_fit_sum_codes(x, w, n, inverse, 0, (float)lo, (float)hi));
     }
     for (int i = 0; i < N_POLISH; i++) {
         float inverse = sl_fit_inverse(fit.scale);
-        if (!improve_scale(&fit, &best, sl_fit_sum_codes(x, w, n, inverse, 0, (float)lo, (float)hi))) break;
+        if (!sl_fit_improve(&fit, &best, sl_fit_sum_codes(x, w, n, inverse, 0, (float)lo, (float)hi))) break;
     }
     return fit;
 }

@@ -52,8 +52,15 @@ static inline float sl_fit_half(float x) {
 sl_fit_sums sl_fit_sum_codes(const float *x, const float *w, int n, float inverse, float min, float lo, float hi);
 // sum(w (x - scale q - min)^2) for the nearest codes.
 float sl_fit_error(const float *x, const float *w, int n, float scale, float min, float lo, float hi);
+// Takes the best scale for codes with these sums if it gains more than *best.
+bool sl_fit_improve(sl_fit *fit, float *best, sl_fit_sums sums);
 float sl_fit_sum(const float *w, int n);
 float sl_fit_dot(const float *w, const float *x, int n);
+
+// The low four bits of 32 codes, as halves (blocks.h).
+static inline void sl_fit_pack_halves(uint8_t qs[16], const uint8_t code[32]) {
+    for (int i = 0; i < 16; i++) qs[i] = (uint8_t)((code[i] & 15) | (code[i + 16] & 15) << 4);
+}
 
 // What an element's error counts: its importance (1 if NULL), more for a value that is large among the n of its block,
 // for such values carry more of a product: w = importance * sqrt(mean(x^2) + x^2).

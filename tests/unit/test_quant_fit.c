@@ -6,7 +6,6 @@
 #include "harness.h"
 
 #include "base/half.h"
-#include "quant/blocks.h"
 #include "quant/quant.h"
 
 enum { N = 8192, MAX_BLK = 256 };
