@@ -238,6 +238,9 @@ sluice_status sluice_seq_reuse(sluice_engine *engine, int32_t seq, const int32_t
 sluice_status sluice_seq_truncate(sluice_engine *engine, int32_t seq, int32_t n);
 /* Makes dst begin with the first n positions of src; shared, not copied. dst must be empty. */
 sluice_status sluice_seq_fork(sluice_engine *engine, int32_t dst, int32_t src, int32_t n);
+/* Makes a sequence of a multiple of 32 positions, at least 32, n positions long: what is added are copies of its first
+ * 32, so nothing is computed and nothing after it makes sense. For measuring speed at a depth. */
+sluice_status sluice_seq_fill(sluice_engine *engine, int32_t seq, int32_t n);
 
 /* ---- sessions ---------------------------------------------------------------------------------------------- */
 

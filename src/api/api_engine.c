@@ -273,3 +273,8 @@ sluice_status sluice_seq_fork(sluice_engine *engine, int32_t dst, int32_t src, i
     API_NEED(engine);
     return api_fail(sl_engine_seq_fork(engine->engine, dst, src, n));
 }
+
+sluice_status sluice_seq_fill(sluice_engine *engine, int32_t seq, int32_t n) {
+    API_NEED(engine);
+    return api_fail(sl_engine_seq_fill(engine->engine, seq, n));
+}

@@ -3,6 +3,8 @@
 // Sequences: prefill in chunks, and the ways back and sideways, which compute nothing.
 #include "engine/engine_part.h"
 
+#include <string.h>
+
 sl_status sl_engine_check_seq(const sl_engine *e, int32_t seq) {
     if (seq >= 0 && seq < e->kv.shape.n_seq) return SL_OK;
     return SL_FAIL(SL_BAD_ARG, "there is no sequence %d; the engine has %d", seq, e->kv.shape.n_seq);
@@ -55,4 +57,26 @@ sl_status sl_engine_seq_truncate(sl_engine *e, int32_t seq, int32_t n) { return 
 
 sl_status sl_engine_seq_fork(sl_engine *e, int32_t dst, int32_t src, int32_t n) {
     return sl_kv_fork(&e->kv, dst, src, n);
+}
+
+sl_status sl_engine_seq_fill(sl_engine *e, int32_t seq, int32_t n) {
+    SL_TRY(sl_engine_check_seq(e, seq));
+    const sl_kv_class *cls = &e->kv.cls[0];
+    const int32_t blk_len = e->kv.shape.blk_len, n_old = e->kv.length[seq];
+    const int32_t *table = cls->table + (size_t)seq * (size_t)e->kv.n_blk_seq;
+    int32_t *token = sl_kv_tokens(&e->kv, seq);
+    if (n_old == 0 || n_old % blk_len != 0 || n < n_old)
+        return SL_FAIL(SL_BAD_ARG, "sequence %d has %d positions; filling needs whole blocks of %d, and to grow", seq,
+                       n_old, blk_len);
+    memset(e->n_more, 0, (size_t)e->kv.shape.n_seq * sizeof *e->n_more);
+    e->n_more[seq] = n - n_old;
+    SL_TRY(sl_kv_can_extend(&e->kv, e->n_more));
+    SL_TRY(sl_kv_extend(&e->kv, seq, n - n_old));
+    for (int32_t pos = n_old; pos < n; pos++) token[pos] = token[pos % blk_len];
+    for (int32_t blk = n_old / blk_len; blk * blk_len < n; blk++) {
+        sl_status status = sl_engine_copy_block(e, table[blk], table[0]);
+        if (status != SL_OK) return sl_kv_retract(&e->kv, seq, n_old), status;
+    }
+    sl_kv_commit(&e->kv, seq);
+    return SL_OK;
 }

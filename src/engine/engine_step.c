@@ -40,7 +40,7 @@ static sl_status check_rows(sl_engine *e, const sl_row *rows, size_t n_row) {
 
 // ---- positions ----------------------------------------------------------------------------------
 
-static sl_status copy_block(sl_engine *e, int32_t dst, int32_t src) {
+sl_status sl_engine_copy_block(sl_engine *e, int32_t dst, int32_t src) {
     const sl_plan *plan = e->plans.plan[0];
     uint64_t to = (uint64_t)dst, from = (uint64_t)src;
     for (uint32_t i = 0; i < plan->n_kv; i++) {
@@ -57,7 +57,7 @@ static sl_status extend_seq(sl_engine *e, int32_t seq) {
     sl_kv_copies copies;
     SL_TRY(sl_kv_open(&e->kv, seq, &copies));
     sl_status status = SL_OK;
-    if (copies.cls[0].dst >= 0) status = copy_block(e, copies.cls[0].dst, copies.cls[0].src);
+    if (copies.cls[0].dst >= 0) status = sl_engine_copy_block(e, copies.cls[0].dst, copies.cls[0].src);
     sl_kv_opened(&e->kv, seq, copies, status == SL_OK);
     return status == SL_OK ? sl_kv_extend(&e->kv, seq, e->n_more[seq]) : status;
 }

@@ -194,8 +194,34 @@ static void reference(double *out, const scene *c, int32_t row, uint32_t head) {
     for (uint32_t d = 0; d < s->v_dim; d++) out[d] /= sum;
 }
 
+static void *scratch_of(size_t n_bytes) {
+    static uint8_t *scratch;
+    static size_t scratch_bytes;
+    n_bytes = (n_bytes + 63) / 64 * 64; // keeps it aligned
+    if (n_bytes != scratch_bytes) scratch = test_guarded(scratch_bytes = n_bytes);
+    memset(scratch, 0xff, n_bytes);
+    return scratch;
+}
+
+// One tile, whole or cut into spans of n_span chunks.
+static void run_tile(const sl_cpu_kernels *k, const sl_cpu_attend *a, const sl_cpu_tile *tile, int32_t n_span) {
+    uint32_t n_query = (tile->row_end - tile->row_begin) * (tile->head_end - tile->head_begin);
+    void *scratch = scratch_of(k->attend_scratch_bytes(n_query, a->head_dim, a->v_dim));
+    if (n_span == 0) {
+        k->attend(a, tile, scratch);
+        return;
+    }
+    int32_t first = a->pos[tile->row_begin], last = a->pos[tile->row_end - 1], window = (int32_t)a->window;
+    first = window && first + 1 > window ? first + 1 - window : 0;
+    int32_t n = last / SL_CPU_ATTEND_CHUNK - first / SL_CPU_ATTEND_CHUNK + 1;
+    float *parts = test_guarded((size_t)n * k->attend_part_bytes(n_query, a->v_dim));
+    for (int32_t begin = (n - 1) / n_span * n_span; begin >= 0; begin -= n_span)
+        k->attend_span(a, tile, begin, begin + n_span < n ? begin + n_span : n, parts, scratch);
+    k->attend_merge(a, tile, parts, scratch);
+}
+
 // All rows in tiles of n_row rows and n_head query heads.
-static float *run(const sl_cpu_kernels *k, const scene *c, int32_t n_row, uint32_t n_head) {
+static float *run_in(const sl_cpu_kernels *k, const scene *c, int32_t n_row, uint32_t n_head, int32_t n_span) {
     sl_cpu_attend a = c->a;
     a.out = test_guarded((size_t)c->n_row * a.out_stride);
     uint32_t group = a.n_head / a.n_head_kv;
@@ -203,16 +229,15 @@ static float *run(const sl_cpu_kernels *k, const scene *c, int32_t n_row, uint32
         for (uint32_t head_kv = 0; head_kv < a.n_head_kv; head_kv++)
             for (uint32_t h = 0; h < group; h += n_head) {
                 int32_t row_end = row + n_row < c->n_row ? row + n_row : c->n_row;
-                uint32_t end = h + n_head < group ? h + n_head : group, n_query = (uint32_t)(row_end - row) * (end - h);
-                size_t n_bytes =
-                    (k->attend_scratch_bytes(n_query, a.head_dim, a.v_dim) + 63) / 64 * 64; // keeps it aligned
-                static uint8_t *scratch;
-                static size_t scratch_bytes;
-                if (n_bytes != scratch_bytes) scratch = test_guarded(scratch_bytes = n_bytes);
-                memset(scratch, 0xff, n_bytes);
-                k->attend(&a, (uint32_t)row, (uint32_t)row_end, head_kv * group + h, head_kv * group + end, scratch);
+                uint32_t end = h + n_head < group ? h + n_head : group;
+                sl_cpu_tile tile = {(uint32_t)row, (uint32_t)row_end, head_kv * group + h, head_kv * group + end};
+                run_tile(k, &a, &tile, n_span);
             }
     return a.out;
+}
+
+static float *run(const sl_cpu_kernels *k, const scene *c, int32_t n_row, uint32_t n_head) {
+    return run_in(k, c, n_row, n_head, 0);
 }
 
 // Scores are sums of head_dim products of size 1, over sqrt(head_dim): off by a few 1e-7; the sums
@@ -257,14 +282,19 @@ static void check(shape s, int32_t n_pos, int32_t n_row) {
             const struct {
                 int32_t n_row;
                 uint32_t n_head;
-            } tiles[] = {{1, 1}, {1, most}, {2, most / 2 ? most / 2 : 1}, {SL_CPU_TILE_QUERIES / (int32_t)most, most},
-                         {5, 1}, {32, 1}};
+                int32_t n_span;
+            } tiles[] = {{1, 1, 0},
+                         {1, most, 1},
+                         {2, most / 2 ? most / 2 : 1, 0},
+                         {SL_CPU_TILE_QUERIES / (int32_t)most, most, 0},
+                         {5, 1, 2},
+                         {32, 1, 0}};
             for (size_t i = 0; i < SL_COUNT(tiles); i++) {
                 if ((uint32_t)tiles[i].n_row * tiles[i].n_head > SL_CPU_TILE_QUERIES) continue;
-                float *out = run(&levels[l], c, tiles[i].n_row, tiles[i].n_head);
+                float *out = run_in(&levels[l], c, tiles[i].n_row, tiles[i].n_head, tiles[i].n_span);
                 if (memcmp(out, base, n_bytes) != 0)
-                    test_failed(__FILE__, __LINE__, "%s %s: other bits in tiles of %d rows, %u heads", names[l],
-                                cache_name(&c->type), tiles[i].n_row, tiles[i].n_head);
+                    test_failed(__FILE__, __LINE__, "%s %s: other bits in tiles of %d rows, %u heads, spans of %d",
+                                names[l], cache_name(&c->type), tiles[i].n_row, tiles[i].n_head, tiles[i].n_span);
             }
         }
         free_scene(c);

@@ -6,6 +6,8 @@
 #ifndef SL_BACKEND_CPU_CPU_H
 #define SL_BACKEND_CPU_CPU_H
 
+#include <stdatomic.h>
+
 #include "backend/backend.h"
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/pool.h"
@@ -75,6 +77,7 @@ struct sl_task {
     sl_cpu_matmul mm; // all but n_row
     sl_cpu_attend_fn *attend_fn;
     sl_cpu_attend attend; // all but pos, slot, blk_table
+    uint64_t parts_off;   // of ATTEND in narrow steps: where parts of cut tiles begin in a thread's scratch
     sl_cpu_kv_write_fn *write_k, *write_v;
     const sl_plan_kv *kv;                // borrowed from the plan
     uint8_t *k, *v;                      // the layer's pools
@@ -82,11 +85,12 @@ struct sl_task {
 };
 
 struct sl_program {
-    sl_device *device;      // borrowed
-    const sl_plan *plan;    // borrowed
-    sl_cpu_kernels kernels; // a copy
-    sl_range *range;        // (products, largest n_thread) owned
-    sl_task *task;          // (n_task) owned
+    sl_device *device;              // borrowed
+    const sl_plan *plan;            // borrowed
+    sl_cpu_kernels kernels;         // a copy
+    sl_range *range;                // (products, largest n_thread) owned
+    _Atomic uint32_t *n_chunk_done; // (n_thread) owned; of cut tiles of attention; 0 between layers
+    sl_task *task;                  // (n_task) owned
     uint32_t n_task;
     int n_thread;
     uint8_t *scratch;       // borrowed
@@ -109,7 +113,7 @@ static inline bool sl_cpu_is_wide(const sl_plan *plan) { return plan->shape.n_ro
 // cpu_run.c
 sl_status sl_cpu_run(sl_program *program, const sl_step *step);
 
-// cpu_tasks.c: the functions, by opcode.
+// cpu_tasks.c, cpu_attend.c: the functions, by opcode.
 sl_task_fn sl_task_embed, sl_task_rope_table, sl_task_norm, sl_task_rope, sl_task_kv_write, sl_task_glu, sl_task_add,
     sl_task_gather, sl_task_softcap, sl_task_quant, sl_task_norm_quant, sl_task_glu_quant, sl_task_matmul,
     sl_task_attend;

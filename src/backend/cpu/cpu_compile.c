@@ -77,6 +77,24 @@ static sl_status check_op(const sl_cpu_kernels *k, const sl_plan *plan, const sl
     }
 }
 
+static uint64_t aligned(uint64_t n_bytes) {
+    return (n_bytes + SL_WORKSPACE_ALIGN - 1) / SL_WORKSPACE_ALIGN * SL_WORKSPACE_ALIGN;
+}
+
+// What a tile of attention works in, and where parts of a cut one lie behind it: of narrow steps only.
+static uint64_t attend_bytes(const sl_cpu_kernels *k, const sl_plan *plan, const sl_op *op) {
+    const sl_plan_kv *kv = &plan->kv[op->attr.attend.kv_layer];
+    return aligned(k->attend_scratch_bytes(SL_CPU_TILE_QUERIES, kv->head_dim, kv->v_dim));
+}
+
+static uint64_t parts_bytes(const sl_cpu_kernels *k, const sl_plan *plan, const sl_op *op) {
+    const sl_plan_kv *kv = &plan->kv[op->attr.attend.kv_layer];
+    uint32_t n_query = plan->shape.n_row_max * (op->attr.attend.n_head / kv->n_head_kv);
+    if (plan->shape.n_row_max > SL_CPU_NARROW_ROWS) return 0;
+    return (plan->shape.n_ctx / SL_CPU_ATTEND_CHUNK + 2ull) *
+           k->attend_part_bytes(SL_MIN(n_query, (uint32_t)SL_CPU_TILE_QUERIES), kv->v_dim);
+}
+
 // Of one thread; a multiple of a cache line, so that no two threads share one.
 static uint64_t thread_scratch_bytes(const sl_cpu_kernels *k, const sl_plan *plan, const sl_op *op) {
     uint64_t n_bytes = 0;
@@ -89,13 +107,10 @@ static uint64_t thread_scratch_bytes(const sl_cpu_kernels *k, const sl_plan *pla
         n_bytes = k->matmul_scratch_bytes((sl_type)w->type, w->n_col, plan->shape.n_row_max);
         break;
     }
-    case SL_OP_ATTEND:
-        n_bytes = k->attend_scratch_bytes(SL_CPU_TILE_QUERIES, plan->kv[op->attr.attend.kv_layer].head_dim,
-                                          plan->kv[op->attr.attend.kv_layer].v_dim);
-        break;
+    case SL_OP_ATTEND: n_bytes = attend_bytes(k, plan, op) + parts_bytes(k, plan, op); break;
     default: break;
     }
-    return (n_bytes + SL_WORKSPACE_ALIGN - 1) / SL_WORKSPACE_ALIGN * SL_WORKSPACE_ALIGN;
+    return aligned(n_bytes);
 }
 
 static int count_threads(const sl_device *device, const sl_plan *plan) { return device->n_max[sl_cpu_is_wide(plan)]; }
@@ -162,6 +177,7 @@ static void bind_kv(sl_task *t, const sl_program *p, const sl_op *op, uint8_t *p
     if (op->code != SL_OP_ATTEND) return;
     const sl_attr_attend *a = &op->attr.attend;
     t->attend_fn = p->kernels.attend;
+    if (parts_bytes(&p->kernels, p->plan, op)) t->parts_off = attend_bytes(&p->kernels, p->plan, op);
     t->attend = (sl_cpu_attend){
         .q = (const float *)(const void *)t->in[0],
         .q_stride = t->in_stride[0],
@@ -255,6 +271,7 @@ void sl_cpu_program_destroy(sl_program *program) {
     if (!program) return;
     sl_free(program->task);
     sl_free(program->range);
+    sl_free(program->n_chunk_done);
     sl_free(program);
 }
 
@@ -282,6 +299,8 @@ sl_status sl_cpu_compile(sl_device *device, sl_program **out, const sl_plan *pla
     SL_TRY_OUT(sl_alloc(&program->task, plan->n_op, sizeof *program->task, "the program's tasks"));
     SL_TRY_OUT(sl_alloc(&program->range, (size_t)count_products(plan) * (size_t)program->n_thread,
                         sizeof *program->range, "the threads' shares"));
+    SL_TRY_OUT(sl_alloc(&program->n_chunk_done, (size_t)program->n_thread, sizeof *program->n_chunk_done,
+                        "the threads' counts"));
     sl_range *room = program->range;
     for (; program->n_task < plan->n_op; program->n_task++) {
         sl_task *task = &program->task[program->n_task];

@@ -66,11 +66,19 @@ typedef struct sl_cpu_attend {
 typedef void sl_cpu_kv_write_fn(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, bool is_v,
                                 uint32_t n_rot);
 
-// Attention of query rows [row_begin, row_end), all of one slot at consecutive positions, for query heads [head_begin,
-// head_end), which share a KV head; (rows * heads) <= SL_CPU_TILE_QUERIES. scratch: this thread's, 64-byte aligned,
-// attend_scratch_bytes() of the largest rows * heads.
-typedef void sl_cpu_attend_fn(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end, uint32_t head_begin,
-                              uint32_t head_end, void *scratch);
+// Query rows, all of one slot at consecutive positions, and query heads that share a KV head; rows * heads is at most
+// SL_CPU_TILE_QUERIES.
+typedef struct sl_cpu_tile {
+    uint32_t row_begin, row_end, head_begin, head_end;
+} sl_cpu_tile;
+
+// Attention of a tile. scratch: this thread's, 64-byte aligned, attend_scratch_bytes() of the largest rows * heads.
+typedef void sl_cpu_attend_fn(const sl_cpu_attend *a, const sl_cpu_tile *tile, void *scratch);
+// The same in two steps, so that several threads can take part: chunks begin_k .. end_k - 1 of those that the tile sees
+// into parts (attend_part_bytes() for each chunk); when all are there, the result, with the same bits.
+typedef void sl_cpu_attend_span_fn(const sl_cpu_attend *a, const sl_cpu_tile *tile, int32_t begin_k, int32_t end_k,
+                                   float *parts, void *scratch);
+typedef void sl_cpu_attend_merge_fn(const sl_cpu_attend *a, const sl_cpu_tile *tile, float *parts, void *scratch);
 
 typedef struct sl_cpu_kernels {
     const char *level; // "generic", "avx2", "neon" and so on; see select.c
@@ -88,13 +96,17 @@ typedef struct sl_cpu_kernels {
 
     sl_cpu_kv_write_fn *kv_write[SL_TYPE_ID_COUNT]; // by type of the cache; NULL: not possible
     sl_cpu_attend_fn *attend;                       // K and V of any of these types
+    sl_cpu_attend_span_fn *attend_span;
+    sl_cpu_attend_merge_fn *attend_merge;
     uint64_t (*attend_scratch_bytes)(uint32_t n_query, uint32_t head_dim, uint32_t v_dim);
+    uint64_t (*attend_part_bytes)(uint32_t n_query, uint32_t v_dim);
 } sl_cpu_kernels;
 
 // The levels, each in its own folder and compiled with its own flags; each overwrites what it has.
 void sl_cpu_kernels_init_generic(sl_cpu_kernels *k);
 void sl_cpu_kernels_init_avx2(sl_cpu_kernels *k);
 void sl_cpu_kernels_init_avx512(sl_cpu_kernels *k);
+void sl_cpu_kernels_init_amx(sl_cpu_kernels *k);
 void sl_cpu_kernels_init_neon(sl_cpu_kernels *k);
 void sl_cpu_kernels_init_dotprod(sl_cpu_kernels *k);
 void sl_cpu_kernels_init_i8mm(sl_cpu_kernels *k);

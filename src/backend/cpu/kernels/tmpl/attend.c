@@ -103,20 +103,20 @@ static float exp_one(float x) {
     return f[0];
 }
 
-static void merge(tile *t, uint32_t i) {
+// Adds the sums of a chunk, with their maximum and the sum of the weights, to those of the chunks so far.
+static void merge(tile *t, uint32_t i, const float *part, float part_max, float part_sum) {
     float *total = t->total + (uint64_t)i * t->v_pad;
-    const float *part = t->part + (uint64_t)i * t->v_pad;
     if (!t->begun[i]) {
         memcpy(total, part, t->v_pad * sizeof *total);
-        t->max[i] = t->part_max[i], t->sum[i] = t->part_sum[i], t->begun[i] = true;
+        t->max[i] = part_max, t->sum[i] = part_sum, t->begun[i] = true;
         return;
     }
-    float max = t->part_max[i] > t->max[i] ? t->part_max[i] : t->max[i];
-    float old = exp_one(t->max[i] - max), new = exp_one(t->part_max[i] - max);
+    float max = part_max > t->max[i] ? part_max : t->max[i];
+    float old = exp_one(t->max[i] - max), new = exp_one(part_max - max);
     for (uint32_t d = 0; d < t->v_pad; d += SL_V16)
         v16_store(total + d,
                   v16_add(v16_mul(v16_load(total + d), v16_all(old)), v16_mul(v16_load(part + d), v16_all(new))));
-    t->sum[i] = t->sum[i] * old + t->part_sum[i] * new;
+    t->sum[i] = t->sum[i] * old + part_sum * new;
     t->max[i] = max;
 }
 
@@ -129,46 +129,101 @@ static void finish(const tile *t, uint32_t i, float *out) {
     memcpy(out, total, a->v_dim * sizeof *out);
 }
 
-static void begin(tile *t, const sl_cpu_attend *a, uint32_t row, uint32_t head, void *scratch) {
+static void begin(tile *t, const sl_cpu_attend *a, const sl_cpu_tile *of, void *scratch) {
     uint32_t n_group = sl_kv_code_bits((sl_type)a->type_k) ? a->head_dim / SL_KV_GROUP : 0;
-    t->a = a;
+    *t = (tile){.a = a, .n_row = of->row_end - of->row_begin, .n_head = of->head_end - of->head_begin};
     t->n = t->n_row * t->n_head;
     SL_CHECK(t->n >= 1 && t->n <= N_MAX);
     t->v_pad = (uint32_t)padded(a->v_dim);
-    t->pos = a->pos[row];
-    t->blk_table = a->blk_table + (int64_t)a->slot[row] * a->blk_stride;
-    t->head_kv = head / (a->n_head / a->n_head_kv);
+    t->pos = a->pos[of->row_begin];
+    t->blk_table = a->blk_table + (int64_t)a->slot[of->row_begin] * a->blk_stride;
+    t->head_kv = of->head_begin / (a->n_head / a->n_head_kv);
     t->group = scratch;
     t->score = (float *)(void *)(t->group + (uint64_t)t->n * n_group);
     t->part = t->score + (uint64_t)t->n * CHUNK;
     t->total = t->part + (uint64_t)t->n * t->v_pad;
     for (uint32_t i = 0; i < t->n; i++) {
-        const char *q = (const char *)a->q + (row + i / t->n_head) * a->q_stride;
-        t->q[i] = (const float *)(const void *)q + (uint64_t)(head + i % t->n_head) * a->head_dim;
-        if (n_group) prepare_query(t->group + (uint64_t)i * n_group, t->q[i], a, t->total + (uint64_t)t->n * t->v_pad);
-        t->begun[i] = false;
+        const char *q = (const char *)a->q + (of->row_begin + i / t->n_head) * a->q_stride;
+        t->q[i] = (const float *)(const void *)q + (uint64_t)(of->head_begin + i % t->n_head) * a->head_dim;
     }
 }
 
-void sl_cpu_attend_tile(const sl_cpu_attend *a, uint32_t row_begin, uint32_t row_end, uint32_t head_begin,
-                        uint32_t head_end, void *scratch) {
-    tile t = {.n_row = row_end - row_begin, .n_head = head_end - head_begin};
-    begin(&t, a, row_begin, head_begin, scratch);
-    int32_t last = t.pos + (int32_t)t.n_row - 1, chunk = seen(&t, 0, 0).begin / CHUNK * CHUNK;
-    for (; chunk <= last; chunk += CHUNK) {
-        score_chunk(&t, chunk);
+static void prepare_queries(tile *t) {
+    uint32_t n_group = t->a->head_dim / SL_KV_GROUP;
+    float *rotated = t->total + (uint64_t)t->n * t->v_pad;
+    if (!sl_kv_code_bits((sl_type)t->a->type_k)) return;
+    for (uint32_t i = 0; i < t->n; i++) prepare_query(t->group + (uint64_t)i * n_group, t->q[i], t->a, rotated);
+}
+
+static bool sees(const tile *t, uint32_t i, int32_t chunk) {
+    range r = seen(t, chunk, i / t->n_head);
+    return r.begin < r.end;
+}
+
+// Into part, part_max and part_sum.
+static void do_chunk(tile *t, int32_t chunk) {
+    score_chunk(t, chunk);
+    for (uint32_t i = 0; i < t->n; i++)
+        if (sees(t, i, chunk)) soften(t, i, seen(t, chunk, i / t->n_head));
+    weigh_chunk(t, chunk);
+}
+
+static void finish_all(const tile *t, const sl_cpu_tile *of) {
+    for (uint32_t i = 0; i < t->n; i++) {
+        char *out = (char *)t->a->out + (of->row_begin + i / t->n_head) * t->a->out_stride;
+        finish(t, i, (float *)(void *)out + (uint64_t)(of->head_begin + i % t->n_head) * t->a->v_dim);
+    }
+}
+
+static int32_t first_chunk(const tile *t) { return seen(t, 0, 0).begin / CHUNK * CHUNK; }
+
+static int32_t end_chunk(const tile *t) { return t->pos + (int32_t)t->n_row; }
+
+void sl_cpu_attend_tile(const sl_cpu_attend *a, const sl_cpu_tile *of, void *scratch) {
+    tile t;
+    begin(&t, a, of, scratch);
+    prepare_queries(&t);
+    for (int32_t chunk = first_chunk(&t); chunk < end_chunk(&t); chunk += CHUNK) {
+        do_chunk(&t, chunk);
+        for (uint32_t i = 0; i < t.n; i++)
+            if (sees(&t, i, chunk)) merge(&t, i, t.part + (uint64_t)i * t.v_pad, t.part_max[i], t.part_sum[i]);
+    }
+    finish_all(&t, of);
+}
+
+// ---- the same in spans --------------------------------------------------------------------------
+
+// The sums of query i in the k-th chunk that the tile sees, and then their maximum and the sum of weights.
+static float *kept_part(const tile *t, float *parts, int32_t k, uint32_t i) {
+    return parts + ((uint64_t)k * t->n + i) * (t->v_pad + SL_V16);
+}
+
+uint64_t sl_cpu_attend_part_bytes(uint32_t n_query, uint32_t v_dim) {
+    return n_query * (padded(v_dim) + SL_V16) * sizeof(float);
+}
+
+void sl_cpu_attend_span(const sl_cpu_attend *a, const sl_cpu_tile *of, int32_t begin_k, int32_t end_k, float *parts,
+                        void *scratch) {
+    tile t;
+    begin(&t, a, of, scratch);
+    prepare_queries(&t);
+    for (int32_t k = begin_k; k < end_k; k++) {
+        do_chunk(&t, first_chunk(&t) + k * CHUNK);
         for (uint32_t i = 0; i < t.n; i++) {
-            range r = seen(&t, chunk, i / t.n_head);
-            if (r.begin < r.end) soften(&t, i, r);
-        }
-        weigh_chunk(&t, chunk);
-        for (uint32_t i = 0; i < t.n; i++) {
-            range r = seen(&t, chunk, i / t.n_head);
-            if (r.begin < r.end) merge(&t, i);
+            float *kept = kept_part(&t, parts, k, i);
+            memcpy(kept, t.part + (uint64_t)i * t.v_pad, t.v_pad * sizeof *kept);
+            kept[t.v_pad] = t.part_max[i], kept[t.v_pad + 1] = t.part_sum[i];
         }
     }
-    for (uint32_t i = 0; i < t.n; i++) {
-        char *out = (char *)a->out + (row_begin + i / t.n_head) * a->out_stride;
-        finish(&t, i, (float *)(void *)out + (uint64_t)(head_begin + i % t.n_head) * a->v_dim);
-    }
+}
+
+void sl_cpu_attend_merge(const sl_cpu_attend *a, const sl_cpu_tile *of, float *parts, void *scratch) {
+    tile t;
+    begin(&t, a, of, scratch);
+    for (int32_t k = 0, chunk = first_chunk(&t); chunk < end_chunk(&t); k++, chunk += CHUNK)
+        for (uint32_t i = 0; i < t.n; i++) {
+            const float *kept = kept_part(&t, parts, k, i);
+            if (sees(&t, i, chunk)) merge(&t, i, kept, kept[t.v_pad], kept[t.v_pad + 1]);
+        }
+    finish_all(&t, of);
 }

@@ -18,6 +18,9 @@ void SL_KERNEL(sl_cpu_kernels_init)(sl_cpu_kernels *k) {
     k->kv_write[SL_TYPE_Q5_0] = sl_cpu_kv_write_q5_0;
     k->kv_write[SL_TYPE_Q4_0] = sl_cpu_kv_write_q4_0;
     k->attend = sl_cpu_attend_tile;
+    k->attend_span = sl_cpu_attend_span;
+    k->attend_merge = sl_cpu_attend_merge;
+    k->attend_part_bytes = sl_cpu_attend_part_bytes;
     k->attend_scratch_bytes = sl_cpu_attend_scratch_bytes;
     SL_KERNEL(sl_cpu_matmul_init)(k);
 }

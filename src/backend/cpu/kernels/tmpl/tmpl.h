@@ -21,6 +21,9 @@
 #define sl_cpu_kv_write_q5_0        SL_KERNEL(sl_cpu_kv_write_q5_0)
 #define sl_cpu_kv_write_q4_0        SL_KERNEL(sl_cpu_kv_write_q4_0)
 #define sl_cpu_attend_tile          SL_KERNEL(sl_cpu_attend_tile)
+#define sl_cpu_attend_span          SL_KERNEL(sl_cpu_attend_span)
+#define sl_cpu_attend_merge         SL_KERNEL(sl_cpu_attend_merge)
+#define sl_cpu_attend_part_bytes    SL_KERNEL(sl_cpu_attend_part_bytes)
 #define sl_cpu_attend_scratch_bytes SL_KERNEL(sl_cpu_attend_scratch_bytes)
 
 void sl_cpu_norm(float *out, const float *in, const float *weight, uint32_t n_col, uint32_t group, float eps);
@@ -34,6 +37,9 @@ void sl_cpu_kv_rotate(float *x, uint32_t n, uint32_t n_rot);
 sl_cpu_kv_write_fn sl_cpu_kv_write_f32, sl_cpu_kv_write_f16, sl_cpu_kv_write_bf16, sl_cpu_kv_write_q8_0,
     sl_cpu_kv_write_q5_0, sl_cpu_kv_write_q4_0;
 sl_cpu_attend_fn sl_cpu_attend_tile;
+sl_cpu_attend_span_fn sl_cpu_attend_span;
+sl_cpu_attend_merge_fn sl_cpu_attend_merge;
+uint64_t sl_cpu_attend_part_bytes(uint32_t n_query, uint32_t v_dim);
 uint64_t sl_cpu_attend_scratch_bytes(uint32_t n_query, uint32_t head_dim, uint32_t v_dim);
 
 #endif
