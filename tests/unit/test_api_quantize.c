@@ -23,7 +23,7 @@ static void check_refused(sluice_status got, sluice_status want, const char *rea
 TEST(mixes_have_names) {
     size_t n = 0;
     const char *about;
-    while (sluice_mix_name(n, &about)) CHECK(about), n++;
+    for (; sluice_mix_name(n, &about); n++) CHECK(about);
     CHECK(n >= 20);
     CHECK(about == NULL);
     CHECK(sluice_mix_name(0, NULL));
