@@ -9,7 +9,7 @@
  *
  * Errors: every function that can fail returns a sluice_status; sluice_last_error() is the reason, one sentence, of the
  * last failure on the calling thread. Out-parameters are NULL or 0 after a failure. The library never prints, exits, or
- * reads the environment, except SLUICE_CPU (generic; avx2, avx512; neon, dotprod, i8mm: the highest instruction set to
+ * reads the environment, except SLUICE_CPU (generic; avx2, avx512, amx; neon, dotprod, i8mm: the highest instruction set to
  * use), read when an engine is created.
  *
  * Ownership: what a function named create, open or a `char **` gives you is yours, and goes back by the matching

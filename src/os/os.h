@@ -25,7 +25,7 @@ typedef struct sl_map {
 // SL_IO with a plain sentence if the path is no readable regular file (a folder, a pipe, a missing
 // file).
 sl_status sl_map_open(sl_map *out, const char *path);
-void sl_map_close(sl_map *map); // and zeroes it
+void sl_map_close(sl_map *map);                      // and zeroes it
 bool sl_map_is(const sl_map *map, const char *path); // is the mapped file the one at `path`?
 
 // Asks the OS to read [off, off + n_bytes) ahead; a hint, never fails.
@@ -110,7 +110,7 @@ enum {
     SL_CPU_AVX512 = 1 << 1, // AVX-512 F, BW, DQ, VL
     SL_CPU_AVX512_VNNI = 1 << 2,
     SL_CPU_AVX512_BF16 = 1 << 3,
-    SL_CPU_AMX_INT8 = 1 << 4,
+    SL_CPU_AMX_INT8 = 1 << 4, // and the process has been granted the tiles
     SL_CPU_AVX_VNNI = 1 << 5, // VEX-coded VNNI for 256 bits
     SL_CPU_NEON = 1 << 8,
     SL_CPU_DOTPROD = 1 << 9,

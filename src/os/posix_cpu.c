@@ -12,6 +12,9 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 #elif defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -149,6 +152,16 @@ static uint64_t saved_registers(void) { // XCR0
 
 static bool has(uint32_t word, uint32_t bits) { return (word & bits) == bits; }
 
+// Linux saves the 8 KiB of tile registers only for a process that has asked (Documentation/arch/x86/xstate.rst).
+static bool ask_for_tiles(void) {
+#if defined(__linux__)
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+#else
+    return false;
+#endif
+}
+
 uint32_t sl_cpu_features(void) {
     enum { YMM = 0x6, ZMM = 0xe6, TILES = 0x60000 };
     uint32_t a, b, c, d, c1, features = 0;
@@ -164,7 +177,7 @@ uint32_t sl_cpu_features(void) {
         features |= SL_CPU_AVX512;
         if (has(c7, 1u << 11)) features |= SL_CPU_AVX512_VNNI;
         if (has(a, 1u << 5)) features |= SL_CPU_AVX512_BF16;
-        if ((saved & TILES) == TILES && has(d7, 1u << 24 | 1u << 25)) features |= SL_CPU_AMX_INT8;
+        if ((saved & TILES) == TILES && has(d7, 1u << 24 | 1u << 25) && ask_for_tiles()) features |= SL_CPU_AMX_INT8;
     }
     return features;
 }

@@ -12,7 +12,7 @@
 enum {
     EDGE_STRIDE = 8 * 34 + 8, // the bytes of 256 columns of any type, with room to spare
     CACHED_BYTES = 1 << 20,   // of activations, which all panels read
-    ROW_STEP = 12,
+    ROW_STEP = 48,            // whole tiles of every level
 };
 
 // The scratch of a thread.

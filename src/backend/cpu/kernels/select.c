@@ -16,9 +16,10 @@ typedef struct level {
 static const level levels[] = {
     {"generic", 0, sl_cpu_kernels_init_generic},
 #if defined(__x86_64__)
-#define LEVEL_NAMES "generic, avx2 or avx512"
+#define LEVEL_NAMES "generic, avx2, avx512 or amx"
     {"avx2", SL_CPU_AVX2, sl_cpu_kernels_init_avx2},
     {"avx512", SL_CPU_AVX2 | SL_CPU_AVX512 | SL_CPU_AVX512_VNNI, sl_cpu_kernels_init_avx512},
+    {"amx", SL_CPU_AVX2 | SL_CPU_AVX512 | SL_CPU_AVX512_VNNI | SL_CPU_AMX_INT8, sl_cpu_kernels_init_amx},
 #elif defined(__aarch64__)
 #define LEVEL_NAMES "generic, neon, dotprod or i8mm"
     {"neon", SL_CPU_NEON, sl_cpu_kernels_init_neon},
