@@ -9,8 +9,8 @@
  *
  * Errors: every function that can fail returns a sluice_status; sluice_last_error() is the reason, one sentence, of the
  * last failure on the calling thread. Out-parameters are NULL or 0 after a failure. The library never prints, exits, or
- * reads the environment, except SLUICE_CPU (generic; avx2, avx512, amx; neon, dotprod, i8mm: the highest instruction set to
- * use), read when an engine is created.
+ * reads the environment, except SLUICE_CPU (the highest instruction set to use: generic; avx2, avx512, amx; neon,
+ * dotprod, i8mm), read when an engine is created.
  *
  * Ownership: what a function named create, open or a `char **` gives you is yours, and goes back by the matching
  * destroy, close or sluice_free; every other pointer is borrowed, and each declaration says until when.
@@ -302,7 +302,7 @@ const char *sluice_mix_name(size_t i, const char **about);
 
 /* Writes the GGUF file at `path` (of whatever architecture, also split) to out_path with other types of weights.
  * Metadata is kept; vectors, norms and small matrices keep their types. Tensors that are quantised already are
- * accepted, and their number is in the report, for errors add up. NaN, infinities, and values that a type cannot hold are
+ * accepted, and their number is in the report, for errors add up. NaN, infinities and values that no type can hold are
  * SLUICE_BAD_FILE, by the tensor's name. The file appears whole or not at all. *text (may be NULL): what was done, as
  * text for people or as one JSON object. */
 sluice_status sluice_quantize(const char *path, const char *out_path, const sluice_quantize_options *options, bool json,
