@@ -17,8 +17,8 @@
 #include "backend/cpu/kernels/vec.h"
 #include "backend/cpu/kernels/vec_math.h"
 
-enum { KV_QUADS = SL_KV_GROUP / 4 };
-#define KV_QUERY_MOST  32512.0f // 256 * 127: within two signed planes
+enum { KV_QUADS = SL_KV_GROUP / 4, KV_MOST = 4 }; // most vectors at once
+#define KV_QUERY_MOST  32512.0f                   // 256 * 127: within two signed planes
 #define KV_WEIGHT_MOST 32767.0f
 
 // What 4-bit codes stand for; K's are larger by 128.
@@ -244,26 +244,33 @@ SL_INLINE v16 kv_sum_end(kv_sum s, int32_t less, int doubled) {
 #define KV_UNROLL SL_UNROLL
 #endif
 
-// Sixteen lanes (half h of a tile) for each of n vectors of integers. less: kv_excess times the sum of the integers,
+// All lanes of a tile for each of n vectors of integers: low, then high. less: kv_excess times the sum of the integers,
 // for K; 0 for V.
-SL_INLINE void kv_dot(v16 *out, const uint8_t *tile, int h, const kv_ints *const *x, const int32_t *less, int n,
+SL_INLINE void kv_dot(v16 *low, v16 *high, const uint8_t *tile, const kv_ints *const *x, const int32_t *less, int n,
                       int bits, bool is_v) {
-    kv_sum sum[4];
+    kv_sum sum[2][KV_MOST];
     KV_UNROLL
-    for (int i = 0; i < n; i++) sum[i] = kv_sum_zero();
+    for (int i = 0; i < n; i++) sum[0][i] = sum[1][i] = kv_sum_zero();
     KV_UNROLL
     for (int j = 0; j < KV_QUADS; j++) {
-        kv_codes c = kv_codes_load(tile, j, h, bits, is_v);
         KV_UNROLL
-        for (int i = 0; i < n; i++) sum[i] = kv_sum_add(sum[i], c, x[i], j, is_v);
+        for (int h = 0; h < 2; h++) {
+            kv_codes c = kv_codes_load(tile, j, h, bits, is_v);
+            KV_UNROLL
+            for (int i = 0; i < n; i++) sum[h][i] = kv_sum_add(sum[h][i], c, x[i], j, is_v);
+        }
     }
     KV_UNROLL
-    for (int i = 0; i < n; i++) out[i] = kv_sum_end(sum[i], less[i], kv_doubled(bits, is_v));
+    for (int i = 0; i < n; i++) {
+        low[i] = kv_sum_end(sum[0][i], less[i], kv_doubled(bits, is_v));
+        high[i] = kv_sum_end(sum[1][i], less[i], kv_doubled(bits, is_v));
+    }
 }
 
 // Rounds two vectors to integers, the largest magnitude becoming `most`; the result is what one of them is worth.
-// NaN if there is an infinity or a NaN; 0 if all are (nearly) 0: then the integers are 0.
-SL_INLINE float kv_ints_make(kv_ints *out, v16 a, v16 b, float most, bool is_signed, v16 biased[2]) {
+// NaN if there is an infinity or a NaN; 0 if all are (nearly) 0: then the integers are 0. Not inlined: compilers would
+// take the integers apart in registers, where a product wants them broadcast from memory.
+static SL_NOINLINE float kv_ints_make(kv_ints *out, v16 a, v16 b, float most, bool is_signed, v16 biased[2]) {
     uint32_t top = v16_top_bits(a, b);
     float unit = sl_f32_from_bits(top) * (1 / most), inverse = most / sl_f32_from_bits(top);
     if (top >= 0x7f800000u || top < sl_f32_bits(0x1p-100f)) inverse = 0, a = b = v16_all(0);

@@ -26,25 +26,24 @@ static void prepare_query(query_group *out, const float *q, const sl_cpu_attend 
 // n_q queries against one K tile of each group.
 SL_INLINE void score_codes(float *score, const query_group *query, const uint8_t *k, uint32_t n_group, int n_q,
                            int bits) {
-    v16 low[N_Q], high[N_Q], dot[N_Q];
+    v16 low[N_Q], high[N_Q], dot_low[N_Q], dot_high[N_Q];
     SL_UNROLL
     for (int i = 0; i < n_q; i++) low[i] = high[i] = v16_all(0);
     for (uint32_t g = 0; g < n_group; g++, k += kv_tile_bytes(bits)) {
-        const uint16_t *d = (const uint16_t *)(const void *)(k + kv_tile_code_bytes(bits));
+        const uint16_t *scale = (const uint16_t *)(const void *)(k + kv_tile_code_bytes(bits));
+        v16 d_low = v16_load_f16(scale), d_high = v16_load_f16(scale + SL_V16);
         const kv_ints *x[N_Q];
         int32_t less[N_Q];
-        v16 unit[N_Q];
+        SL_UNROLL
+        for (int i = 0; i < n_q; i++)
+            x[i] = &query[(uint32_t)i * n_group + g].x, less[i] = query[(uint32_t)i * n_group + g].less;
+        kv_dot(dot_low, dot_high, k, x, less, n_q, bits, false);
         SL_UNROLL
         for (int i = 0; i < n_q; i++) {
-            const query_group *q = &query[(uint32_t)i * n_group + g];
-            x[i] = &q->x, less[i] = q->less, unit[i] = v16_all(q->unit);
+            v16 unit = v16_all(query[(uint32_t)i * n_group + g].unit);
+            low[i] = v16_fma(v16_mul(dot_low[i], unit), d_low, low[i]);
+            high[i] = v16_fma(v16_mul(dot_high[i], unit), d_high, high[i]);
         }
-        kv_dot(dot, k, 0, x, less, n_q, bits, false);
-        SL_UNROLL
-        for (int i = 0; i < n_q; i++) low[i] = v16_fma(v16_mul(dot[i], unit[i]), v16_load_f16(d), low[i]);
-        kv_dot(dot, k, 1, x, less, n_q, bits, false);
-        SL_UNROLL
-        for (int i = 0; i < n_q; i++) high[i] = v16_fma(v16_mul(dot[i], unit[i]), v16_load_f16(d + SL_V16), high[i]);
     }
     SL_UNROLL
     for (int i = 0; i < n_q; i++) {
@@ -56,11 +55,16 @@ SL_INLINE void score_codes(float *score, const query_group *query, const uint8_t
 SL_INLINE void score_blk_codes(const tile *t, int32_t chunk, int32_t at, int bits) {
     const uint8_t *k = k_bytes(t, chunk, at);
     uint32_t i = 0, n_group = t->a->head_dim / SL_KV_GROUP;
+    fetch(v_bytes(t, chunk, at), t->a->v_head_bytes);
     float *score = t->score + at;
     const query_group *q = t->group;
     for (; i + N_Q <= t->n; i += N_Q) score_codes(score + (uint64_t)i * CHUNK, q + i * n_group, k, n_group, N_Q, bits);
-    for (; i + 2 <= t->n; i += 2) score_codes(score + (uint64_t)i * CHUNK, q + i * n_group, k, n_group, 2, bits);
-    if (i < t->n) score_codes(score + (uint64_t)i * CHUNK, q + i * n_group, k, n_group, 1, bits);
+    float *rest = score + (uint64_t)i * CHUNK;
+    switch (t->n - i) {
+    case 3: score_codes(rest, q + i * n_group, k, n_group, SL_MIN(3, N_Q), bits); break;
+    case 2: score_codes(rest, q + i * n_group, k, n_group, 2, bits); break;
+    case 1: score_codes(rest, q + i * n_group, k, n_group, 1, bits); break;
+    }
 }
 
 // ---- the weighted sum of V ----------------------------------------------------------------------
@@ -77,23 +81,22 @@ SL_INLINE float weights_as_ints(kv_ints *out, const float *weight, v16 d_low, v1
 SL_INLINE void weigh_codes(const tile *t, uint32_t first, int32_t at, const uint8_t *v, uint32_t d, int n_q, int bits) {
     static const int32_t none[N_Q] = {0};
     const uint16_t *scale = (const uint16_t *)(const void *)(v + kv_tile_code_bytes(bits));
-    v16 d_low = v16_load_f16(scale), d_high = v16_load_f16(scale + SL_V16), unit[N_Q], dot[N_Q];
+    v16 d_low = v16_load_f16(scale), d_high = v16_load_f16(scale + SL_V16), low[N_Q], high[N_Q];
+    float unit[N_Q];
     kv_ints ints[N_Q];
     const kv_ints *x[N_Q];
     SL_UNROLL
     for (int i = 0; i < n_q; i++) {
         const float *weight = t->score + (uint64_t)(first + (uint32_t)i) * CHUNK + at;
-        unit[i] = v16_all(weights_as_ints(&ints[i], weight, d_low, d_high));
+        unit[i] = weights_as_ints(&ints[i], weight, d_low, d_high);
         x[i] = &ints[i];
     }
-    float *part = t->part + (uint64_t)first * t->v_pad + d;
-    for (int h = 0; h < 2; h++, part += SL_V16) {
-        kv_dot(dot, v, h, x, none, n_q, bits, true);
-        SL_UNROLL
-        for (int i = 0; i < n_q; i++) {
-            float *p = part + (uint64_t)i * t->v_pad;
-            v16_store(p, v16_fma(dot[i], unit[i], v16_load(p)));
-        }
+    kv_dot(low, high, v, x, none, n_q, bits, true);
+    SL_UNROLL
+    for (int i = 0; i < n_q; i++) {
+        float *part = t->part + (uint64_t)(first + (uint32_t)i) * t->v_pad + d;
+        v16_store(part, v16_fma(low[i], v16_all(unit[i]), v16_load(part)));
+        v16_store(part + SL_V16, v16_fma(high[i], v16_all(unit[i]), v16_load(part + SL_V16)));
     }
 }
 
@@ -102,8 +105,11 @@ SL_INLINE void weigh_blk_codes(const tile *t, uint32_t first, uint32_t end, int3
     for (uint32_t d = 0; d < t->a->v_dim; d += SL_KV_GROUP, v += kv_tile_bytes(bits)) {
         uint32_t i = first;
         for (; i + N_Q <= end; i += N_Q) weigh_codes(t, i, at, v, d, N_Q, bits);
-        for (; i + 2 <= end; i += 2) weigh_codes(t, i, at, v, d, 2, bits);
-        if (i < end) weigh_codes(t, i, at, v, d, 1, bits);
+        switch (end - i) {
+        case 3: weigh_codes(t, i, at, v, d, SL_MIN(3, N_Q), bits); break; // 3 is left only where N_Q is 4
+        case 2: weigh_codes(t, i, at, v, d, 2, bits); break;
+        case 1: weigh_codes(t, i, at, v, d, 1, bits); break;
+        }
     }
 }
 
@@ -112,6 +118,7 @@ SL_INLINE void weigh_chunk_codes(const tile *t, int32_t chunk, int bits) {
     int32_t begin = seen(t, chunk, 0).begin / BLK * BLK, end = seen(t, chunk, t->n_row - 1).end;
     for (int32_t at = begin; at < end; at += BLK) {
         uint32_t first = 0, last = t->n_row;
+        if (chunk + CHUNK + at < t->pos + (int32_t)t->n_row) fetch(k_bytes(t, chunk + CHUNK, at), t->a->k_head_bytes);
         while (first < last && seen(t, chunk, first).end <= at) first++;
         while (last > first && seen(t, chunk, last - 1).begin >= at + BLK) last--;
         weigh_blk_codes(t, first * t->n_head, last * t->n_head, chunk, at, bits);

@@ -47,6 +47,8 @@ SL_INLINE void score_floats(float *score, const float *const *q, const uint8_t *
 SL_INLINE void score_blk_floats(const tile *t, int32_t chunk, int32_t at, sl_type type) {
     const uint8_t *k = k_bytes(t, chunk, at);
     uint32_t i = 0, head_dim = t->a->head_dim;
+    fetch(v_bytes(t, chunk, at), t->a->v_head_bytes);
+    if (chunk + CHUNK + at < t->pos + (int32_t)t->n_row) fetch(k_bytes(t, chunk + CHUNK, at), t->a->k_head_bytes);
     float *score = t->score + at;
     for (; i + N_Q <= t->n; i += N_Q) score_floats(score + (uint64_t)i * CHUNK, t->q + i, k, head_dim, N_Q, type);
     for (; i + 2 <= t->n; i += 2) score_floats(score + (uint64_t)i * CHUNK, t->q + i, k, head_dim, 2, type);
