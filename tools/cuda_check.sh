@@ -49,26 +49,28 @@ TAIL=40 part bench1b 90 $pack/sluice bench "$models/1b.gguf" --backend cuda --pr
 TAIL=40 part bench8b 120 $pack/sluice bench "$models/8b.gguf" --backend cuda --ctx 10000 --prefill 512 --decode 128 \
     --depth 0,8192 --rows 1,2,4,8
 if command -v ncu > /dev/null; then
-    part ncu 60 ncu --graph-profiling node --clock-control none --cache-control none --csv --log-file "$out/ncu.csv" \
-        --metrics gpu__time_duration.sum,dram__bytes_read.sum,launch__registers_per_thread -c 1500 \
-        $pack/sluice bench "$models/1b.gguf" --backend cuda --prefill 0 --decode 2 --depth 0 --reps 1
-    python3 - "$out/ncu.csv" << 'END'
+    part ncu 90 ncu --graph-profiling node --clock-control none --cache-control none --csv --log-file "$out/ncu.csv" \
+        --metrics gpu__time_duration.sum,dram__bytes_read.sum,launch__registers_per_thread \
+        -k 'regex:matmul|attend|rope|quant|embed|gather|fetch|norm' -c 900 \
+        $pack/sluice bench "$models/8b.gguf" --backend cuda --prefill 0 --decode 2 --depth 0 --reps 1
+    python3 - "$out/ncu.csv" << 'END' | tee -a "$out/all.log"
 import csv, collections, sys
 rows = [l for l in open(sys.argv[1], errors="replace") if l.startswith('"')]
-time, n = collections.Counter(), collections.Counter()
+time, n, read = collections.Counter(), collections.Counter(), collections.Counter()
+unit = {"ns": 1e-3, "us": 1, "ms": 1e3, "byte": 1e-6, "Kbyte": 1e-3, "Mbyte": 1, "Gbyte": 1e3}
 for r in csv.DictReader(rows):
-    if r["Metric Name"] == "gpu__time_duration.sum":
-        key = (r["Kernel Name"][:60], r["Grid Size"], r["Block Size"])
-        time[key] += float(r["Metric Value"].replace(",", "")) * {"ns": 1e-3, "us": 1, "ms": 1e3}.get(r["Metric Unit"], 1e-3)
-        n[key] += 1
+    key = (r["Kernel Name"][:60], r["Grid Size"], r["Block Size"])
+    value = float(r["Metric Value"].replace(",", "")) * unit.get(r["Metric Unit"], 1)
+    if r["Metric Name"] == "gpu__time_duration.sum": time[key] += value; n[key] += 1
+    if r["Metric Name"] == "dram__bytes_read.sum": read[key] += value
 for key, t in time.most_common(40):
-    print(f"{t / n[key]:9.2f} us x {n[key]:5d}  {key[0]} {key[1]} {key[2]}")
+    print(f"{t / n[key]:9.2f} us x {n[key]:5d} {read[key] / n[key]:8.2f} MB {read[key] / t:6.3f} TB/s  {key[0]} {key[1]} {key[2]}")
 END
 fi
 part bits 100 $pack/test_bits --filter tiny
 if command -v compute-sanitizer > /dev/null; then
-    for tool in memcheck racecheck initcheck; do
-        part "$tool" 45 compute-sanitizer --tool $tool --error-exitcode 1 $pack/test_ops --no-fork --filter "${SANITIZE:-matmul_add}"
+    for run in memcheck:matmul_add memcheck:attend initcheck:matmul_add initcheck:attend racecheck:attend; do
+        part "$run" 60 compute-sanitizer --tool "${run%:*}" --error-exitcode 1 $pack/test_ops --no-fork --filter "${run#*:}"
     done
 fi
 exit $status

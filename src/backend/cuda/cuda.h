@@ -47,6 +47,14 @@ sl_status sl_cuda_supports(void *device, const sl_plan *plan, const sl_op *op, s
 sl_status sl_cuda_compile(sl_device *device, sl_program **out, const sl_plan *plan, const sl_program_memory *memory);
 void sl_cuda_program_destroy(sl_program *program);
 
+// cuda_bind.c
+const sl_plan_kv *sl_cuda_kv_of(const sl_plan *plan, const sl_op *op); // of KV_WRITE and ATTEND
+void sl_cuda_bind(sl_cuda_task *t, const sl_program *p, const sl_op *op, const sl_program_memory *memory);
+
+// cuda_launch.c
+bool sl_cuda_has_op(uint8_t code);
+cudaError_t sl_cuda_launch_all(const sl_program *p, const sl_program_memory *memory); // on the device's stream
+
 // cuda_run.c
 sl_status sl_cuda_run(sl_program *program, const sl_step *step);
 

@@ -8,24 +8,6 @@
 #include "base/alloc.h"
 #include "quant/quant.h"
 
-static sl_cuda_launch *const launchers[SL_OP_COUNT] = {
-    [SL_OP_EMBED] = sl_cuda_embed,
-    [SL_OP_ROPE_TABLE] = sl_cuda_rope_table,
-    [SL_OP_NORM] = sl_cuda_norm,
-    [SL_OP_MATMUL] = sl_cuda_matmul,
-    [SL_OP_ROPE] = sl_cuda_rope,
-    [SL_OP_KV_WRITE] = sl_cuda_kv_write,
-    [SL_OP_ATTEND] = sl_cuda_attend,
-    [SL_OP_GLU] = sl_cuda_glu,
-    [SL_OP_ADD] = sl_cuda_add,
-    [SL_OP_GATHER] = sl_cuda_gather,
-    [SL_OP_SOFTCAP] = sl_cuda_softcap,
-    [SL_OP_QUANT] = sl_cuda_quant,
-    [SL_OP_NORM_QUANT] = sl_cuda_norm_quant,
-    [SL_OP_GLU_QUANT] = sl_cuda_glu_quant,
-    [SL_OP_MATMUL_ADD] = sl_cuda_matmul,
-};
-
 // ---- supports -----------------------------------------------------------------------------------
 
 static sl_status check_weight(const sl_plan *plan, const sl_op *op) {
@@ -46,12 +28,8 @@ static sl_status check_matmul(const sl_plan *plan, const sl_op *op) {
     return sl_host_check_vector(plan, op, 1);
 }
 
-static const sl_plan_kv *kv_of(const sl_plan *plan, const sl_op *op) {
-    return &plan->kv[op->code == SL_OP_KV_WRITE ? op->attr.kv.kv_layer : op->attr.attend.kv_layer];
-}
-
 static sl_status check_kv(const sl_plan *plan, const sl_op *op) {
-    const sl_plan_kv *kv = kv_of(plan, op);
+    const sl_plan_kv *kv = sl_cuda_kv_of(plan, op);
     const uint8_t types[2] = {kv->type_k, kv->type_v};
     for (int i = 0; i < 2; i++)
         if (types[i] != SL_TYPE_F32 && types[i] != SL_TYPE_F16)
@@ -64,8 +42,7 @@ static sl_status check_kv(const sl_plan *plan, const sl_op *op) {
 }
 
 static sl_status check_op(const sl_plan *plan, const sl_op *op) {
-    if (op->code >= SL_OP_COUNT || !launchers[op->code])
-        return SL_FAIL(SL_UNSUPPORTED, "%s is not in backend cuda", sl_host_op_text(op));
+    if (!sl_cuda_has_op(op->code)) return SL_FAIL(SL_UNSUPPORTED, "%s is not in backend cuda", sl_host_op_text(op));
     switch (op->code) {
     case SL_OP_EMBED: return check_weight(plan, op);
     case SL_OP_NORM_QUANT:
@@ -83,112 +60,25 @@ static sl_status check_op(const sl_plan *plan, const sl_op *op) {
 }
 
 sl_status sl_cuda_supports(void *device, const sl_plan *plan, const sl_op *op, sl_op_need *need) {
-    (void)device;
     *need = (sl_op_need){0};
     SL_TRY(check_op(plan, op));
     for (int i = 0; i < 2; i++)
         if (op->weight[i] != SL_NO_WEIGHT) need->copy_bytes[i] = sl_cuda_weight_bytes(&plan->weight[op->weight[i]]);
     if (op->code == SL_OP_ATTEND && plan->shape.n_row_max <= SL_CUDA_NARROW)
-        need->scratch_bytes =
-            sl_cuda_partial_floats(plan->shape.n_row_max, op->attr.attend.n_head, kv_of(plan, op)->v_dim) *
-            sizeof(float);
+        need->scratch_bytes = sl_cuda_partial_floats(
+                                  plan->shape.n_row_max, op->attr.attend.n_head,
+                                  sl_cuda_n_part(((const sl_device *)device)->n_sm, sl_cuda_kv_of(plan, op)->n_head_kv),
+                                  sl_cuda_kv_of(plan, op)->v_dim) *
+                              sizeof(float);
     return SL_OK;
 }
 
 // ---- compile ------------------------------------------------------------------------------------
 
-static void bind_attr(sl_cuda_task *t, const sl_program *p, const sl_op *op) {
-    const sl_plan *plan = p->plan;
-    switch (op->code) {
-    case SL_OP_EMBED: t->attr.embed = op->attr.embed; break;
-    case SL_OP_NORM:
-    case SL_OP_NORM_QUANT: t->attr.norm = op->attr.norm; break;
-    case SL_OP_ROPE: t->attr.rope = op->attr.rope; break;
-    case SL_OP_ATTEND: t->attr.attend = op->attr.attend; break;
-    case SL_OP_GLU:
-    case SL_OP_GLU_QUANT: t->attr.glu = op->attr.glu; break;
-    case SL_OP_SOFTCAP: t->attr.softcap = op->attr.softcap; break;
-    case SL_OP_ROPE_TABLE:
-        t->inv_freq = p->inv_freq + plan->rope[op->attr.rope_table.rope].inv_freq_at;
-        t->mscale = plan->rope[op->attr.rope_table.rope].mscale;
-        break;
-    default: break;
-    }
-}
-
-static void bind_weights(sl_cuda_task *t, const sl_program *p, const sl_op *op, const void *const *weight) {
-    if (op->weight[0] == SL_NO_WEIGHT) return;
-    const sl_plan_weight *w = &p->plan->weight[op->weight[0]];
-    t->weight = sl_cuda_weights_find(p->device->weights, weight[op->weight[0]]);
-    t->weight_type = w->type;
-    t->tile_bytes = sl_cuda_weight_tiled(w) ? sl_tile_bytes(w->type) : 0;
-    t->weight_n_col = w->n_col;
-    t->weight_row_bytes = sl_type_row_bytes(sl_type_find(w->type), w->n_col);
-    if (op->weight[1] != SL_NO_WEIGHT)
-        t->bias = (const float *)(const void *)sl_cuda_weights_find(p->device->weights, weight[op->weight[1]]);
-}
-
-static void bind_kv(sl_cuda_task *t, const sl_program *p, const sl_op *op, const sl_program_memory *memory) {
-    const sl_plan_kv *kv = kv_of(p->plan, op);
-    t->k = (uint8_t *)memory->kv->handle + kv->k_off;
-    t->v = (uint8_t *)memory->kv->handle + kv->v_off;
-    t->k_blk_bytes = kv->k_blk_bytes, t->v_blk_bytes = kv->v_blk_bytes;
-    t->n_head_kv = kv->n_head_kv, t->head_dim = kv->head_dim, t->v_dim = kv->v_dim;
-    t->type_k = kv->type_k, t->type_v = kv->type_v;
-    t->partial = (float *)(void *)((uint8_t *)memory->workspace->handle + p->plan->scratch_off);
-}
-
-static void bind_task(sl_cuda_task *t, const sl_program *p, const sl_op *op, const sl_program_memory *memory) {
-    const sl_plan *plan = p->plan;
-    uint8_t *workspace = memory->workspace->handle;
-    const sl_cuda_step_shape s = p->shape;
-    const int32_t *step = p->device_step;
-    *t = (sl_cuda_task){.step = {.n_row = step,
-                                 .n_logit = step + 1,
-                                 .token = step + 4,
-                                 .pos = step + 4 + s.n_row_max,
-                                 .slot = step + 4 + 2 * s.n_row_max,
-                                 .logit_row = step + 4 + 3 * s.n_row_max,
-                                 .blk_table = step + sl_cuda_step_table(s),
-                                 .blk_stride = (int32_t)s.blk_stride},
-                        .n_row_max = s.n_row_max,
-                        .n_sm = p->device->n_sm,
-                        .shared_bytes = p->device->shared_bytes,
-                        .early = p->device->early};
-    for (int i = 0; i < sl_op_infos[op->code].n_in; i++) {
-        t->in[i] = workspace + plan->value[op->in[i]].off;
-        t->in_stride[i] = plan->value[op->in[i]].row_bytes;
-    }
-    if (op->out != SL_NO_VALUE) {
-        const sl_value *out = &plan->value[op->out];
-        t->out = workspace + out->off;
-        t->out_stride = out->row_bytes;
-        t->n_col = out->n_col;
-        t->logit_rows = out->logit_rows;
-        if (out->logit_rows) t->n_row_max = s.n_logit_max;
-    }
-    bind_attr(t, p, op);
-    bind_weights(t, p, op, memory->weight);
-    if (op->code == SL_OP_KV_WRITE || op->code == SL_OP_ATTEND) bind_kv(t, p, op, memory);
-}
-
-static cudaError_t launch_all(const sl_program *p, const sl_program_memory *memory) {
-    cudaStream_t stream = p->device->stream;
-    cudaError_t error = sl_cuda_fetch_step(p->device_step, p->host_step, p->shape, stream);
-    for (uint32_t i = 0; i < p->plan->n_op && error == cudaSuccess; i++) {
-        sl_cuda_task task;
-        bind_task(&task, p, &p->plan->op[i], memory);
-        sl_cuda_launch *launch = launchers[p->plan->op[i].code];
-        if (launch == sl_cuda_matmul && task.tile_bytes) launch = sl_cuda_matmul_tiles;
-        error = launch(&task, stream);
-    }
-    return error;
-}
-
 static sl_status capture(sl_program *p, const sl_program_memory *memory) {
     cudaGraph_t graph = NULL;
     SL_CUDA_TRY(cudaStreamBeginCapture(p->device->stream, cudaStreamCaptureModeThreadLocal), "recording the program");
-    cudaError_t error = launch_all(p, memory), end = cudaStreamEndCapture(p->device->stream, &graph);
+    cudaError_t error = sl_cuda_launch_all(p, memory), end = cudaStreamEndCapture(p->device->stream, &graph);
     if (error == cudaSuccess) error = end;
     if (error == cudaSuccess) error = cudaGraphInstantiate(&p->graph, graph, 0);
     if (error == cudaSuccess) error = cudaGraphUpload(p->graph, p->device->stream);

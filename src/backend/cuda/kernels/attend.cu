@@ -1,51 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// KV_WRITE and ATTEND. A pool block holds (kv head, position, dim), so that the 32 positions of a head are one piece.
-//
-// The positions that a row sees are cut into SL_CUDA_N_SPLIT parts of whole pool blocks; how many each has follows
-// from the row's position and window alone. A part gives a maximum, a sum and a weighted sum of V; the parts are
-// merged in rising order. In a narrow program each part is a thread block's and a second kernel merges them; in a wide
-// one a thread block walks all parts of its row, by the same operations in the same order.
+// ATTEND of any shape, in float. A part (kv.cuh) gives a maximum, a sum and a weighted sum of V; the parts are merged in
+// rising order. In a narrow program each part is a thread block's and a second kernel merges them; in a wide one a thread
+// block walks all parts of its row, by the same operations in the same order.
 //
 // A warp has one query head: in scores a lane is a position, in sums a lane is every 32nd column.
-#include "backend/cuda/kernels/device.cuh"
+#include "backend/cuda/kernels/kv.cuh"
 
 enum { N_WARP = 4, N_THREAD = N_WARP * WARP, TILE = SL_KV_BLK_LEN };
-
-template <class T> static __device__ __forceinline__ float to_float(T x);
-template <> __device__ __forceinline__ float to_float(float x) { return x; }
-template <> __device__ __forceinline__ float to_float(uint16_t x) { return half_bits(x); }
-template <class T> static __device__ __forceinline__ T from_float(float x);
-template <> __device__ __forceinline__ float from_float(float x) { return x; }
-template <> __device__ __forceinline__ uint16_t from_float(float x) { return __half_as_ushort(__float2half_rn(x)); }
-
-// ---- KV_WRITE ------------------------------------------------------------------------------------
-
-static __device__ uint64_t pool_block(const sl_cuda_task &t, uint32_t row, int32_t pos) {
-    return (uint64_t)t.step.blk_table[(int64_t)t.step.slot[row] * t.step.blk_stride + pos / TILE];
-}
-
-template <class T> static __device__ void write_row(uint8_t *blk, const float *in, uint32_t n_head, uint32_t dim,
-                                                    int32_t at) {
-    for (uint32_t i = threadIdx.x; i < n_head * dim; i += blockDim.x)
-        ((T *)blk)[((uint64_t)(i / dim) * TILE + at) * dim + i % dim] = from_float<T>(in[i]);
-}
-
-static __global__ void kv_write(const __grid_constant__ sl_cuda_task t) {
-    begin();
-    uint32_t row = blockIdx.x;
-    if ((int32_t)row >= task_rows(t)) return;
-    int32_t pos = t.step.pos[row];
-    uint64_t blk = pool_block(t, row, pos);
-    bool is_v = blockIdx.y;
-    uint8_t *to = is_v ? t.v + blk * t.v_blk_bytes : t.k + blk * t.k_blk_bytes;
-    uint32_t dim = is_v ? t.v_dim : t.head_dim;
-    if ((is_v ? t.type_v : t.type_k) == SL_TYPE_F32)
-        write_row<float>(to, in_row(t, is_v, row), t.n_head_kv, dim, pos % TILE);
-    else write_row<uint16_t>(to, in_row(t, is_v, row), t.n_head_kv, dim, pos % TILE);
-}
-
-// ---- ATTEND --------------------------------------------------------------------------------------
 
 // What a warp knows of its head after some positions. max = -inf: none yet.
 template <int V> struct state {
@@ -62,22 +24,6 @@ template <int V> struct state {
         max = top;
     }
 };
-
-struct part {
-    int32_t first, end; // tiles
-    int32_t from, last; // positions that the row sees
-};
-
-static __device__ part part_of(const sl_cuda_task &t, uint32_t row, int32_t i) {
-    part p;
-    p.last = t.step.pos[row];
-    int64_t window = t.attr.attend.window;
-    p.from = window == 0 || (int64_t)p.last + 1 <= window ? 0 : (int32_t)(p.last + 1 - window);
-    int32_t begin = p.from / TILE, n = p.last / TILE + 1 - begin, each = (n + SL_CUDA_N_SPLIT - 1) / SL_CUDA_N_SPLIT;
-    p.first = begin + min(i * each, n);
-    p.end = begin + min((i + 1) * each, n);
-    return p;
-}
 
 // keys (TILE, head_dim + 1): the tile's, in shared memory. All threads call it.
 template <class K>
@@ -137,7 +83,8 @@ static __global__ void attend(const __grid_constant__ sl_cuda_task t) {
         q[i] = mine ? in_row(t, 0, row)[(uint64_t)head * t.head_dim + i] : 0.0f;
     state<V> all, s;
     all.clear();
-    for (int32_t i = NARROW ? (int32_t)blockIdx.y : 0; i < (NARROW ? (int32_t)blockIdx.y + 1 : SL_CUDA_N_SPLIT); i++) {
+    const int32_t begin_at = NARROW ? (int32_t)blockIdx.y : 0, end_at = NARROW ? begin_at + 1 : (int32_t)t.n_part;
+    for (int32_t i = begin_at; i < end_at; i++) {
         part p = part_of(t, row, i);
         s.clear();
         for (int32_t tile = p.first; tile < p.end; tile++) {
@@ -154,7 +101,8 @@ static __global__ void attend(const __grid_constant__ sl_cuda_task t) {
             if (i * WARP + lane < t.v_dim) out[i * WARP + lane] = all.acc[i] / all.sum;
         return;
     }
-    float *to = t.partial + ((uint64_t)(row * t.attr.attend.n_head + head) * SL_CUDA_N_SPLIT + blockIdx.y) * (t.v_dim + 2);
+    const uint64_t at = (uint64_t)(row * t.attr.attend.n_head + head) * t.n_part + blockIdx.y;
+    float *to = t.partial + at * (t.v_dim + 2);
     for (int i = 0; i < V; i++)
         if (i * WARP + lane < t.v_dim) to[2 + i * WARP + lane] = s.acc[i];
     if (lane == 0) to[0] = s.max, to[1] = s.sum;
@@ -165,10 +113,10 @@ template <int V> static __global__ void attend_merge(const __grid_constant__ sl_
     begin();
     uint32_t head = blockIdx.x, row = blockIdx.y, lane = threadIdx.x;
     if ((int32_t)row >= task_rows(t)) return;
-    const float *from = t.partial + (uint64_t)(row * t.attr.attend.n_head + head) * SL_CUDA_N_SPLIT * (t.v_dim + 2);
+    const float *from = t.partial + (uint64_t)(row * t.attr.attend.n_head + head) * (int32_t)t.n_part * (t.v_dim + 2);
     state<V> all, s;
     all.clear();
-    for (int part = 0; part < SL_CUDA_N_SPLIT; part++, from += t.v_dim + 2) {
+    for (int part = 0; part < (int32_t)t.n_part; part++, from += t.v_dim + 2) {
         s.max = from[0], s.sum = from[1];
         for (int i = 0; i < V; i++) s.acc[i] = i * WARP + lane < t.v_dim ? from[2 + i * WARP + lane] : 0.0f;
         all.merge(s);
@@ -180,17 +128,13 @@ template <int V> static __global__ void attend_merge(const __grid_constant__ sl_
 
 // ---- launchers -----------------------------------------------------------------------------------
 
-cudaError_t sl_cuda_kv_write(const sl_cuda_task *t, cudaStream_t stream) {
-    return launch(t, kv_write, dim3(t->n_row_max, 2), 256, 0, stream, *t);
-}
-
 template <class K, class T, int V> static cudaError_t launch_attend(const sl_cuda_task *t, cudaStream_t stream) {
     uint32_t n_head = t->attr.attend.n_head, n_group = n_head / t->n_head_kv;
     uint32_t n_x = t->n_head_kv * ((n_group + N_WARP - 1) / N_WARP);
     size_t n_bytes = (TILE * (t->head_dim + 1) + N_WARP * t->head_dim) * sizeof(float);
     if (t->n_row_max > SL_CUDA_NARROW)
         return launch(t, attend<K, T, V, false>, dim3(n_x, 1, t->n_row_max), N_THREAD, n_bytes, stream, *t);
-    cudaError_t error = launch(t, attend<K, T, V, true>, dim3(n_x, SL_CUDA_N_SPLIT, t->n_row_max), N_THREAD, n_bytes,
+    cudaError_t error = launch(t, attend<K, T, V, true>, dim3(n_x, t->n_part, t->n_row_max), N_THREAD, n_bytes,
                                stream, *t);
     if (error != cudaSuccess) return error;
     return launch(t, attend_merge<V>, dim3(n_head, t->n_row_max), WARP, 0, stream, *t);

@@ -14,17 +14,23 @@ enum { WARP = 32 };
 static const unsigned ALL = 0xffffffffu; // lanes
 
 // Called by every thread before it reads what another kernel writes. Kernels are launched while those before them still
-// run (programmatic dependent launch, from Hopper on); what does not depend on them may be done before this.
+// run (programmatic dependent launch, from Hopper on); what does not depend on the kernel before, or was written by one
+// still earlier, may be read before this: a kernel lets the next one start when it has waited itself.
 static __device__ __forceinline__ void begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if defined(SL_TRY_EARLY)
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
     asm volatile("griddepcontrol.wait;" ::: "memory");
+#else
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 #endif
 }
 
 // Puts a kernel on the stream, to be launched early where the device can: all kernels of a program but the first.
-template <class... P, class... A>
-static cudaError_t launch(const sl_cuda_task *t, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
+template <class T, class... P, class... A>
+static cudaError_t launch(const T *t, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
                           cudaStream_t stream, A... args) {
     cudaLaunchAttribute early = {};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -36,7 +42,7 @@ static cudaError_t launch(const sl_cuda_task *t, void (*kernel)(P...), dim3 grid
 }
 
 // The rows of this step that a task has.
-static __device__ __forceinline__ int32_t task_rows(const sl_cuda_task &t) {
+template <class T> static __device__ __forceinline__ int32_t task_rows(const T &t) {
     return t.logit_rows ? *t.step.n_logit : *t.step.n_row;
 }
 
@@ -62,6 +68,15 @@ static __device__ __forceinline__ double warp_sum(double x) {
 static __device__ __forceinline__ float warp_max(float x) {
     for (int step = WARP / 2; step; step /= 2) x = fmaxf(x, __shfl_xor_sync(ALL, x, step));
     return x;
+}
+
+static __device__ __forceinline__ void copy_async(void *to, const void *from) { // 16 bytes
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from)
+                 : "memory");
+}
+static __device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> static __device__ __forceinline__ void copy_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
 static __device__ __forceinline__ float half_bits(uint16_t bits) { return __half2float(__ushort_as_half(bits)); }

@@ -11,6 +11,7 @@
 #define SL_BACKEND_CUDA_KERNELS_H
 
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 
 #include "plan/ir.h"
 
@@ -19,8 +20,7 @@ extern "C" {
 #endif
 
 enum {
-    SL_CUDA_N_SPLIT = 16, // parts in which attention walks the positions of a row, merged in order
-    SL_CUDA_NARROW = 8,   // rows of a step whose attention is spread over thread blocks by part
+    SL_CUDA_NARROW = 8, // rows of a step whose attention is spread over thread blocks by part
     SL_CUDA_V_DIM_MAX = 256,
     SL_CUDA_HEAD_DIM_MAX = 256,
 };
@@ -67,8 +67,45 @@ typedef struct sl_cuda_task {
     uint64_t k_blk_bytes, v_blk_bytes;
     uint32_t n_head_kv, head_dim, v_dim;
     uint8_t type_k, type_v;
-    float *partial; // ATTEND of a narrow program: see attend.cu
+    float *partial;    // ATTEND of a narrow program: (row, head, part, v_dim + 2)
+    uint32_t n_part;   // in which attention walks the positions of a row, merged in order
+    uint8_t out_act16; // ATTEND: out is ACT16, and QUANT is part of it
 } sl_cuda_task;
+
+// A matrix in tiles (tile.h) with what becomes of its product.
+typedef struct sl_cuda_matrix {
+    const uint8_t *weight;
+    const float *bias;  // (n_row) or NULL
+    const uint8_t *add; // floats to be added, or NULL
+    uint8_t *out;
+    uint64_t add_stride, out_stride; // bytes of a row
+    uint32_t n_row;                  // outputs
+    uint8_t type;
+} sl_cuda_matrix;
+
+// What a product reads. F32 rows are quantised (and normed) by every thread block for itself: programs of one row only.
+typedef enum sl_cuda_source { SL_CUDA_ACT16, SL_CUDA_QUANT, SL_CUDA_NORM_QUANT } sl_cuda_source;
+
+// Up to three matrices that read the same activations, in one launch; of at most two types.
+typedef struct sl_cuda_product {
+    sl_cuda_step step;
+    const uint8_t *in;
+    uint64_t in_stride;
+    const float *norm; // weight of NORM_QUANT, or NULL
+    float eps;
+    uint32_t n_col, n_row_max, n_matrix;
+    uint32_t n_sm, shared_bytes;
+    uint8_t logit_rows, early, source;
+    uint8_t glu, act; // glu: matrices 0 and 1 are gate and up, and matrix[0].out gets act(gate) * up
+    sl_cuda_matrix matrix[3];
+} sl_cuda_product;
+
+// ROPE of K, KV_WRITE and ROPE of Q in one launch.
+typedef struct sl_cuda_rope_kv {
+    sl_cuda_task write;  // KV_WRITE; in[0] is K before its rotation
+    sl_cuda_task rope_k; // attr.rope, in[1]
+    sl_cuda_task rope_q;
+} sl_cuda_rope_kv;
 
 typedef cudaError_t sl_cuda_launch(const sl_cuda_task *task, cudaStream_t stream);
 
@@ -79,10 +116,16 @@ sl_cuda_launch sl_cuda_embed, sl_cuda_rope_table, sl_cuda_norm, sl_cuda_rope, sl
 sl_cuda_launch sl_cuda_quant, sl_cuda_norm_quant, sl_cuda_glu_quant;
 // matmul_rows.cu; in[1] != NULL is added (MATMUL_ADD)
 sl_cuda_launch sl_cuda_matmul;
-// matmul_tiles.cu: the same for a matrix in tiles
-sl_cuda_launch sl_cuda_matmul_tiles;
-// attend.cu
-sl_cuda_launch sl_cuda_kv_write, sl_cuda_attend;
+// matmul_tiles.cu
+cudaError_t sl_cuda_matmul_tiles(const sl_cuda_product *product, cudaStream_t stream);
+// May matrices of these types be in one launch?
+bool sl_cuda_tiles_go_with(uint8_t type, uint8_t other);
+// kv_write.cu
+sl_cuda_launch sl_cuda_kv_write;
+cudaError_t sl_cuda_rope_kv_write(const sl_cuda_rope_kv *task, cudaStream_t stream);
+// attend.cu; attend_mma.cu for the shapes that sl_cuda_attend_has_mma knows
+sl_cuda_launch sl_cuda_attend, sl_cuda_attend_mma;
+bool sl_cuda_attend_has_mma(const sl_cuda_task *task);
 
 // tile_pack.cu: a matrix of rows as in the file -> tiles.
 cudaError_t sl_cuda_tile_pack(uint8_t *to, const uint8_t *from, uint8_t type, uint32_t n_row, uint32_t n_col,
@@ -92,8 +135,14 @@ cudaError_t sl_cuda_tile_pack(uint8_t *to, const uint8_t *from, uint8_t type, ui
 bool sl_cuda_has_code(void);
 
 // Floats of sl_cuda_task.partial.
-static inline uint64_t sl_cuda_partial_floats(uint32_t n_row, uint32_t n_head, uint32_t v_dim) {
-    return (uint64_t)n_row * n_head * SL_CUDA_N_SPLIT * (v_dim + 2);
+static inline uint64_t sl_cuda_partial_floats(uint32_t n_row, uint32_t n_head, uint32_t n_part, uint32_t v_dim) {
+    return (uint64_t)n_row * n_head * n_part * (v_dim + 2);
+}
+
+// Enough parts for a thread block on each multiprocessor. Bits of a row depend on it, so the rows of a step may not.
+static inline uint32_t sl_cuda_n_part(uint32_t n_sm, uint32_t n_head_kv) {
+    uint32_t n = n_sm / n_head_kv;
+    return n < 1 ? 1 : n > 64 ? 64 : n;
 }
 
 // step.cu: copies a step's arguments from pinned host memory. The host block is

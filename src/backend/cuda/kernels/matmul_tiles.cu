@@ -1,38 +1,36 @@
 // SPDX-License-Identifier: MIT
 //
-// Matrix products of 1 to 8 rows with a matrix in tiles (tile.h), ACT16 activations: the weights are read once for all
-// rows, by integer tensor cores, at the pace of the memory. More rows are done eight at a time.
+// Products of 1 to 8 rows with matrices in tiles (tile.h): the weights are read once for all rows, by integer tensor
+// cores, at the pace of the memory. More rows are done eight at a time. Up to three matrices that read the same
+// activations share a launch, and what follows (bias, residual, gate) is done with the sums.
 //
 // The columns are split over the warps of a thread block: a warp keeps to its tiles of 256 columns, walks down the rows,
-// and has the next tiles of weights under way (cp.async into a ring of its own) while it multiplies one. At the end of a
-// batch of rows the sums of the warps are added in rising order.
+// and has the next tiles of weights under way (cp.async into a ring of its own) while it multiplies one; the first ones
+// before it waits for the kernel in front. At the end of a batch of rows the sums of the warps are added in rising order.
 //
-// One row (N = 1): the 8 columns of the integer product m16n8k32 hold 4 groups of 32 activations with their two bytes
-// apart, so that a product gives the sum of each group of 16 outputs without scaling in between; lane (g, t) gets
-// groups t and t + 4 of outputs g and g + 8. Several rows: the 8 columns are the rows, and each lane does for two of
-// them what four lanes do for one. `value` is shared, all else is integers, and the lanes' sums are added in the same
-// order, so a row has the same bits in either.
-#include "backend/cuda/kernels/device.cuh"
+// One row (N = 1): each thread block has the row as ACT16 in shared memory, and may make it so itself. The 8 columns of
+// the integer product m16n8k32 hold 4 groups of 32 activations with their two bytes apart, so that a product gives the
+// sum of each group of 16 outputs without scaling in between; lane (g, t) gets groups t and t + 4 of outputs g and
+// g + 8. Several rows: the 8 columns are the rows, and each lane does for two of them what four lanes do for one. `value`
+// is shared, all else is integers, and the lanes' sums are added in the same order, so a row has the same bits in either.
+#include "backend/cuda/kernels/quant.cuh"
 #include "backend/cuda/kernels/tile.h"
 
+#if !defined(SL_TRY_STAGE)
+#define SL_TRY_STAGE 3
+#endif
+#if !defined(SL_TRY_WARP)
+#define SL_TRY_WARP 16
+#endif
 enum {
-    MAX_WARP = 16,
-    N_COL = 8,      // of the integer product
-    N_STAGE = 3,    // tiles of weights under way or in use, of a warp
-    BATCH_1 = 16,   // tiles of rows between two meetings of the warps, for one row
-    BATCH_8 = 2,    // for several
+    MAX_WARP = SL_TRY_WARP,
+    N_COL = 8,              // of the integer product
+    N_STAGE = SL_TRY_STAGE, // tiles of weights under way or in use, of a warp
+    BATCH_1 = 16,           // tiles of rows between two meetings of the warps, for one row
+    BATCH_8 = 2,            // for several
 };
 
 // ---- instructions ----------------------------------------------------------------------------------
-
-static __device__ __forceinline__ void copy_async(void *to, const void *from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from)
-                 : "memory");
-}
-static __device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int N> static __device__ __forceinline__ void copy_wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-}
 
 // c (16, 8) += a (16, 32) b (32, 8); of a: rows g and g + 8, columns 4 t .. and the same again.
 static __device__ __forceinline__ void product_u8(int32_t c[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
@@ -78,7 +76,7 @@ struct head_k {
 };
 
 template <> struct packed<SL_TYPE_Q4_K> {
-    enum { BYTES = 2304, HEAD = 2048, GROUP = 32, EIGHTS = 1, N_SUM = 2 };
+    enum { TYPE = SL_TYPE_Q4_K, BYTES = 2304, HEAD = 2048, GROUP = 32, EIGHTS = 1, N_SUM = 2 };
     typedef head_k head;
     // Groups of odd number are times 16.
     static __device__ __forceinline__ void a(const uint8_t *p, int i, int lane, uint32_t out[4]) {
@@ -100,7 +98,7 @@ template <> struct packed<SL_TYPE_Q4_K> {
 };
 
 template <> struct packed<SL_TYPE_Q5_K> {
-    enum { BYTES = 2816, HEAD = 2560, GROUP = 32, EIGHTS = 1, N_SUM = 2 };
+    enum { TYPE = SL_TYPE_Q5_K, BYTES = 2816, HEAD = 2560, GROUP = 32, EIGHTS = 1, N_SUM = 2 };
     typedef head_k head;
     static __device__ __forceinline__ void a(const uint8_t *p, int i, int lane, uint32_t out[4]) {
         const uint4 w = *(const uint4 *)(p + i / 2 * 512 + lane * 16), h = *(const uint4 *)(p + 2048 + lane * 16);
@@ -125,7 +123,7 @@ template <> struct packed<SL_TYPE_Q5_K> {
 };
 
 template <> struct packed<SL_TYPE_Q6_K> {
-    enum { BYTES = 3360, HEAD = 3072, GROUP = 16, EIGHTS = 0, N_SUM = 4 };
+    enum { TYPE = SL_TYPE_Q6_K, BYTES = 3360, HEAD = 3072, GROUP = 16, EIGHTS = 0, N_SUM = 4 };
     struct head {
         uint32_t scale[2];
         __half2 d;
@@ -168,7 +166,7 @@ struct head_plain {
 };
 
 template <> struct packed<SL_TYPE_Q8_0> {
-    enum { BYTES = 4352, HEAD = 4096, GROUP = 32, EIGHTS = 1, N_SUM = 2 };
+    enum { TYPE = SL_TYPE_Q8_0, BYTES = 4352, HEAD = 4096, GROUP = 32, EIGHTS = 1, N_SUM = 2 };
     typedef head_plain head;
     static __device__ __forceinline__ void a(const uint8_t *p, int i, int lane, uint32_t out[4]) {
         const uint4 w = *(const uint4 *)(p + i * 512 + lane * 16);
@@ -183,7 +181,7 @@ template <> struct packed<SL_TYPE_Q8_0> {
 };
 
 template <> struct packed<SL_TYPE_Q4_0> {
-    enum { BYTES = 2304, HEAD = 2048, GROUP = 32, EIGHTS = 0, N_SUM = 2 };
+    enum { TYPE = SL_TYPE_Q4_0, BYTES = 2304, HEAD = 2048, GROUP = 32, EIGHTS = 0, N_SUM = 2 };
     typedef head_plain head;
     static __device__ __forceinline__ void a(const uint8_t *p, int i, int lane, uint32_t out[4]) {
         const uint2 w = *(const uint2 *)(p + i / 2 * 512 + lane * 16 + i % 2 * 8);
@@ -208,9 +206,9 @@ struct act {
     float d;
 };
 
-static __device__ __forceinline__ act act_at(const sl_cuda_task &t, uint32_t row, uint32_t blk) {
-    const uint8_t *p = t.in[0] + (uint64_t)row * t.in_stride[0];
-    uint32_t n_blk = t.weight_n_col / SL_ACT_BLK_LEN, n_pad = t.weight_n_col;
+// p: a row of n_pad columns
+static __device__ __forceinline__ act act_at(const uint8_t *p, uint32_t n_pad, uint32_t blk) {
+    uint32_t n_blk = n_pad / SL_ACT_BLK_LEN;
     act a;
     a.byte[0] = p + blk * SL_ACT_BLK_LEN;
     a.byte[1] = a.byte[0] + n_pad;
@@ -242,9 +240,9 @@ template <class T> struct one {
     int32_t s[T::N_SUM];
     float d;
 
-    __device__ __forceinline__ void load(const sl_cuda_task &t, uint32_t row, uint32_t blk, int lane) {
+    __device__ __forceinline__ void load(const uint8_t *row, uint32_t n_col, uint32_t blk, int lane) {
         const int g = lane / 4, k = lane % 4;
-        act a = act_at(t, row, blk);
+        act a = act_at(row, n_col, blk);
         for (int i = 0; i < T::N_SUM; i++) {
             b[i] = factor<T>(g % 2 ? a.byte[1] : a.byte[0], 4 * i + g / 2, k);
             s[i] = sum_of<T>(a.sum, 4 * i + k);
@@ -279,11 +277,15 @@ template <class T> struct one {
 
 // Several rows: sum (2 outputs, 2 rows, 4): of outputs g and g + 8, rows 2 t and 2 t + 1, by what lane t has for one row
 template <class T>
-static __device__ __forceinline__ void add_tile_rows(float sum[2][2][4], const sl_cuda_task &t, const uint8_t *p,
+static __device__ __forceinline__ void add_tile_rows(float sum[2][2][4], const sl_cuda_product &t, const uint8_t *p,
                                                      uint32_t first, int32_t n, uint32_t blk, int lane) {
     const int g = lane / 4, k = lane % 4;
-    act mine = act_at(t, first + min(g, n - 1), blk); // rows past the end are computed and left
-    act col[2] = {act_at(t, first + min(2 * k, n - 1), blk), act_at(t, first + min(2 * k + 1, n - 1), blk)};
+    act part[3]; // of rows g, 2 k, 2 k + 1; rows past the end are computed and left
+    for (int i = 0; i < 3; i++) {
+        uint32_t row = first + min(i == 0 ? g : 2 * k + i - 1, n - 1);
+        part[i] = act_at(t.in + (uint64_t)row * t.in_stride, t.n_col, blk);
+    }
+    const act &mine = part[0], *col = part + 1;
 #pragma unroll
     for (int j = 0; j < 4; j++) {
         typename T::head h;
@@ -317,105 +319,195 @@ static __device__ __forceinline__ void add_tile_rows(float sum[2][2][4], const s
 
 // ---- the walk --------------------------------------------------------------------------------------
 
-// How a matrix is dealt out: thread blocks take tiles of rows in turn, in a thread block n_k warps share the columns
-// (each every n_k-th tile of them), and n_t such groups of warps take tiles of rows at once.
+// How matrices are dealt out: in a thread block n_k warps share the columns (each every n_k-th tile of them), and n_t such
+// groups of warps take tiles of rows at once. The tiles of rows of all matrices, one matrix after the other, go to the
+// thread blocks in turn; of gate and up the tiles of the same rows go together.
 typedef struct deal {
-    uint32_t n_k, n_t, n_blk, n_tile, per_warp; // per_warp = n_blk / n_k
+    uint32_t n_k, n_t, n_blk, per_warp; // per_warp = n_blk / n_k
+    uint32_t n_unit, per_unit;          // per_unit = 2 for gate and up, else 1
+    uint32_t end[3];                    // tiles of rows of matrices 0 .. i
 } deal;
 
-// The i-th tile of weights that a warp meets: tile of rows and tile of columns.
-struct walk {
-    uint32_t tile, step, k, n_k, per_warp, at; // at: tiles of columns done in this tile of rows
-    __device__ __forceinline__ bool next() {
-        if (++at < per_warp) return false;
-        at = 0, tile += step;
-        return true;
-    }
-    __device__ __forceinline__ uint32_t blk() const { return k + at * n_k; }
+template <class A, class B> struct slot {
+    static const int BYTES = (int)A::BYTES > (int)B::BYTES ? (int)A::BYTES : (int)B::BYTES;
 };
 
-template <class T>
-static __device__ __forceinline__ void fetch(uint8_t *to, const sl_cuda_task &t, const deal &d, walk &w, int lane) {
-    if (w.tile < d.n_tile) {
-        const uint8_t *from = t.weight + ((uint64_t)w.tile * d.n_blk + w.blk()) * T::BYTES;
+// Entry i of a thread block's list of tiles of rows.
+struct entry {
+    uint32_t matrix, tile;
+    __device__ __forceinline__ entry(const deal &d, uint32_t i) {
+        if (d.per_unit == 2) {
+            matrix = i % 2, tile = i / 2 * gridDim.y + blockIdx.y;
+            return;
+        }
+        tile = i * gridDim.y + blockIdx.y;
+        matrix = tile < d.end[0] ? 0 : tile < d.end[1] ? 1 : 2;
+        if (matrix > 0) tile -= d.end[matrix - 1];
+    }
+};
+
+static __device__ __forceinline__ bool has_entry(const deal &d, uint32_t i) {
+    return (d.per_unit == 2 ? i / 2 : i) * gridDim.y + blockIdx.y < d.n_unit;
+}
+
+// Where a warp is in its list, and at which of its tiles of columns.
+struct walk {
+    uint32_t i, at;
+    __device__ __forceinline__ bool next(const deal &d) {
+        if (++at < d.per_warp) return false;
+        at = 0, i += d.n_t;
+        return true;
+    }
+};
+
+template <int BYTES> static __device__ __forceinline__ void copy_tile(uint8_t *to, const uint8_t *from, int lane) {
 #pragma unroll
-        for (int i = 0; i < (T::BYTES + 511) / 512; i++)
-            if ((i + 1) * 512 <= T::BYTES || i * 512 + lane * 16 < T::BYTES)
-                copy_async(to + i * 512 + lane * 16, from + i * 512 + lane * 16);
-        w.next();
+    for (int i = 0; i < (BYTES + 511) / 512; i++)
+        if ((i + 1) * 512 <= BYTES || i * 512 + lane * 16 < BYTES)
+            copy_async(to + i * 512 + lane * 16, from + i * 512 + lane * 16);
+}
+
+// `w` is ahead of what is multiplied.
+template <class A, class B>
+static __device__ __forceinline__ void fetch(uint8_t *to, const sl_cuda_product &t, const deal &d, walk &w, uint32_t k,
+                                             int lane) {
+    if (has_entry(d, w.i)) {
+        const entry e(d, w.i);
+        const sl_cuda_matrix &m = t.matrix[e.matrix];
+        const uint64_t tile = (uint64_t)e.tile * d.n_blk + k + w.at * d.n_k;
+        if ((int)A::TYPE == (int)B::TYPE || m.type == A::TYPE) copy_tile<A::BYTES>(to, m.weight + tile * A::BYTES, lane);
+        else copy_tile<B::BYTES>(to, m.weight + tile * B::BYTES, lane);
+        w.next(d);
     }
     copy_commit(); // empty at the end, so that the count of groups stays right
 }
 
-// The sums of all warps over the columns of one output and row, in order; then bias and residual.
-static __device__ __forceinline__ void finish(const sl_cuda_task &t, const float *part, uint32_t n_k, uint32_t stride,
+// The sums of all warps over the columns of an output, in order; then bias and residual.
+static __device__ __forceinline__ float total(const sl_cuda_matrix &m, const float *part, uint32_t n_k, uint32_t stride,
                                               uint32_t o, uint32_t row) {
-    if (o >= t.n_col) return;
     float y = part[0];
     for (uint32_t k = 1; k < n_k; k++) y += part[k * stride];
-    if (t.bias) y += t.bias[o];
-    if (t.in[1]) y += in_row(t, 1, row)[o];
-    out_row(t, row)[o] = y;
+    if (m.bias) y += m.bias[o];
+    if (m.add) y += ((const float *)(m.add + row * m.add_stride))[o];
+    return y;
 }
 
-// Part sums of a batch: (tile of the batch, n_t, n_k, 16 outputs, N rows)
-template <int TYPE, int N>
-static __global__ void __launch_bounds__(MAX_WARP *WARP, 1) matmul_tiles(const __grid_constant__ sl_cuda_task t,
-                                                                         const deal d) {
-    typedef packed<TYPE> T;
-    enum { BATCH = N == 1 ? BATCH_1 : BATCH_8, PART = SL_TILE_ROWS * N };
+// Results of the entries first .. of a batch. part: (entry, n_k, 16 outputs, N rows)
+template <int N>
+static __device__ __forceinline__ void finish(const sl_cuda_product &t, const deal &d, const float *part, uint32_t first,
+                                              uint32_t n_entry, uint32_t first_row, int32_t n_row) {
+    enum { PART = SL_TILE_ROWS * N };
+    for (uint32_t i = threadIdx.x; i < n_entry / d.per_unit * PART; i += blockDim.x) {
+        uint32_t at_entry = i / PART * d.per_unit, at = i % PART, row = first_row + at % N;
+        if (!has_entry(d, first + at_entry) || (int32_t)(at % N) >= n_row) continue;
+        const entry e(d, first + at_entry);
+        const sl_cuda_matrix &m = t.matrix[e.matrix];
+        const uint32_t o = e.tile * SL_TILE_ROWS + at / N;
+        if (o >= m.n_row) continue;
+        const float *from = part + at_entry * d.n_k * PART + at;
+        float y = total(m, from, d.n_k, PART, o, row);
+        if (t.glu) y = gate_up(y, total(t.matrix[1], from + d.n_k * PART, d.n_k, PART, o, row), t.act);
+        ((float *)(m.out + row * m.out_stride))[o] = y;
+    }
+}
+
+// One row as ACT16 in shared memory. All threads call it.
+static __device__ __forceinline__ void take_row(uint8_t *to, const sl_cuda_product &t, uint32_t row, double *part) {
+    const uint8_t *in = t.in + (uint64_t)row * t.in_stride;
+    if (t.source == SL_CUDA_ACT16) {
+        const uint32_t n_bytes = 2 * t.n_col + t.n_col / SL_ACT_BLK_LEN * 4 + t.n_col / SL_ACT_SUM_LEN * 4;
+        for (uint32_t i = threadIdx.x * 4; i < n_bytes; i += blockDim.x * 4)
+            *(uint32_t *)(to + i) = *(const uint32_t *)(in + i);
+    } else
+        quant_row(act16_of(to, t.n_col), (const float *)in, t.n_col, t.source == SL_CUDA_NORM_QUANT, t.norm, t.eps,
+                  part);
+    __syncthreads();
+}
+
+// What a warp adds up for a tile of rows.
+template <int N> struct sums;
+template <> struct sums<1> {
+    float s[2];
+    __device__ __forceinline__ void clear() { s[0] = s[1] = 0; }
+    __device__ __forceinline__ void store(float *to, int lane) const { // the four lanes of an output
+        for (int upper = 0; upper < 2; upper++) {
+            float y = s[upper] + __shfl_xor_sync(ALL, s[upper], 1);
+            y += __shfl_xor_sync(ALL, y, 2);
+            if (lane % 4 == 0) to[lane / 4 + 8 * upper] = y;
+        }
+    }
+};
+template <> struct sums<N_COL> {
+    float s[2][2][4];
+    __device__ __forceinline__ void clear() {
+        for (int i = 0; i < 16; i++) s[i / 8][i / 4 % 2][i % 4] = 0;
+    }
+    __device__ __forceinline__ void store(float *to, int lane) const {
+        for (int i = 0; i < 4; i++) {
+            const float *y = s[i / 2][i % 2];
+            to[(lane / 4 + 8 * (i / 2)) * N_COL + lane % 4 * 2 + i % 2] = (y[0] + y[1]) + (y[2] + y[3]);
+        }
+    }
+};
+
+// The matrices' types are A and B.
+template <int A_TYPE, int B_TYPE, int N>
+static __global__ void __launch_bounds__(MAX_WARP *WARP, 1)
+    matmul_tiles(const __grid_constant__ sl_cuda_product t, const __grid_constant__ deal d) {
+    typedef packed<A_TYPE> A;
+    typedef packed<B_TYPE> B;
+    enum { BATCH = N == 1 ? BATCH_1 : BATCH_8, SLOT = slot<A, B>::BYTES };
     extern __shared__ __align__(16) uint8_t shared[];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const uint32_t k = warp % d.n_k, at_once = warp / d.n_k, step = gridDim.y * d.n_t, first = blockIdx.x * N_COL;
-    uint8_t *ring = shared + warp * (N_STAGE * T::BYTES);
-    float *part = (float *)(shared + d.n_k * d.n_t * (N_STAGE * T::BYTES));
-    walk w = {blockIdx.y * d.n_t + at_once, step, k, d.n_k, d.per_warp, 0}, ahead = w;
+    const uint32_t k = warp % d.n_k, at_once = warp / d.n_k, first = blockIdx.x * N_COL, n_warp = d.n_k * d.n_t;
+    uint8_t *ring = shared + warp * (N_STAGE * SLOT);
+    float *part = (float *)(shared + n_warp * (N_STAGE * SLOT));
+    uint8_t *act = (uint8_t *)(part + n_warp * BATCH * SL_TILE_ROWS * N);
+    walk w = {at_once, 0}, ahead = w;
     if (gridDim.x > 1) { // a wide program: are there such rows at all?
         begin();
         if (task_rows(t) <= (int32_t)first) return;
     }
-    for (int i = 0; i < N_STAGE - 1; i++) fetch<T>(ring + i * T::BYTES, t, d, ahead, lane);
+    for (int i = 0; i < N_STAGE - 1; i++) fetch<A, B>(ring + i * SLOT, t, d, ahead, k, lane);
     begin(); // weights do not depend on the kernel before; all else does
     const int32_t n = min(task_rows(t) - (int32_t)first, (int32_t)N_COL);
     if (n <= 0) return copy_wait<0>();
-    one<T> b;
-    if (N == 1 && d.per_warp == 1) b.load(t, first, k, lane);
+    one<A> b;
+    one<B> b2;
+    if (N == 1) {
+        take_row(act, t, first, (double *)part);
+        if (d.per_warp == 1) b.load(act, t.n_col, k, lane);
+        if (A_TYPE != B_TYPE && d.per_warp == 1) b2.load(act, t.n_col, k, lane);
+    }
     int stage = 0;
-    for (uint32_t base = blockIdx.y * d.n_t; base < d.n_tile; base += BATCH * step) {
-        for (int i = 0; i < BATCH && w.tile < d.n_tile; i++) {
-            float sum1[2] = {0, 0}, sum8[2][2][4] = {};
+    for (uint32_t base = 0; has_entry(d, base); base += BATCH * d.n_t) {
+        for (int i = 0; i < BATCH && has_entry(d, w.i); i++) {
+            const bool is_a = A_TYPE == B_TYPE || t.matrix[entry(d, w.i).matrix].type == A_TYPE;
+            sums<N> sum;
+            sum.clear();
             for (bool done = false; !done;) {
                 copy_wait<N_STAGE - 2>();
                 __syncwarp();
-                fetch<T>(ring + (stage + N_STAGE - 1) % N_STAGE * T::BYTES, t, d, ahead, lane);
-                const uint8_t *p = ring + stage * T::BYTES;
-                if (N == 1) {
-                    if (d.per_warp > 1) b.load(t, first, w.blk(), lane);
-                    b.add_tile(sum1, p, lane);
-                } else add_tile_rows<T>(sum8, t, p, first, n, w.blk(), lane);
-                stage = (stage + 1) % N_STAGE;
-                done = w.next();
-            }
-            float *to = part + ((i * d.n_t + at_once) * d.n_k + k) * PART;
-            for (int upper = 0; upper < 2; upper++) {
-                if (N == 1) { // the four lanes of an output
-                    float y = sum1[upper] + __shfl_xor_sync(ALL, sum1[upper], 1);
-                    y += __shfl_xor_sync(ALL, y, 2);
-                    if (lane % 4 == 0) to[lane / 4 + 8 * upper] = y;
-                } else
-                    for (int r = 0; r < 2; r++) {
-                        const float *s = sum8[upper][r];
-                        to[(lane / 4 + 8 * upper) * N + lane % 4 * 2 + r] = (s[0] + s[1]) + (s[2] + s[3]);
+                fetch<A, B>(ring + (stage + N_STAGE - 1) % N_STAGE * SLOT, t, d, ahead, k, lane);
+                const uint8_t *p = ring + stage * SLOT;
+                const uint32_t blk = k + w.at * d.n_k;
+                if constexpr (N == 1) {
+                    if (is_a) {
+                        if (d.per_warp > 1) b.load(act, t.n_col, blk, lane);
+                        b.add_tile(sum.s, p, lane);
+                    } else {
+                        if (d.per_warp > 1) b2.load(act, t.n_col, blk, lane);
+                        b2.add_tile(sum.s, p, lane);
                     }
+                } else if (is_a) add_tile_rows<A>(sum.s, t, p, first, n, blk, lane);
+                else add_tile_rows<B>(sum.s, t, p, first, n, blk, lane);
+                stage = (stage + 1) % N_STAGE;
+                done = w.next(d);
             }
+            sum.store(part + ((i * d.n_t + at_once) * d.n_k + k) * SL_TILE_ROWS * N, lane);
         }
         __syncthreads();
-        for (uint32_t i = threadIdx.x; i < BATCH * d.n_t * PART; i += blockDim.x) {
-            uint32_t of_batch = i / PART, at = i % PART, row = at % N;
-            uint32_t rows = base + of_batch / d.n_t * step + of_batch % d.n_t;
-            if (rows < d.n_tile && (int32_t)row < n)
-                finish(t, part + of_batch * d.n_k * PART + at, d.n_k, PART, rows * SL_TILE_ROWS + at / N, first + row);
-        }
+        finish<N>(t, d, part, base, BATCH * d.n_t, first, n);
         __syncthreads();
     }
     copy_wait<0>();
@@ -425,35 +517,61 @@ static __global__ void __launch_bounds__(MAX_WARP *WARP, 1) matmul_tiles(const _
 
 static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-// The same for one row and for several, or their bits would differ.
-static deal deal_of(const sl_cuda_task *t, uint32_t warp_bytes) {
+// Shared memory of a row of activations, and of the sums of a norm's blocks before them (in the part sums).
+static uint32_t act_bytes(uint32_t n_col) { return (uint32_t)sl_act16_row_bytes(n_col); }
+
+// n_k is the same for one row and for several, or their bits would differ.
+static deal deal_of(const sl_cuda_product *t, uint32_t warp_bytes) {
     deal d = {};
-    uint32_t most = min_u32(MAX_WARP, t->shared_bytes / warp_bytes);
-    d.n_blk = t->weight_n_col / SL_TILE_COLS;
-    d.n_tile = (t->n_col + SL_TILE_ROWS - 1) / SL_TILE_ROWS;
+    uint32_t most = min_u32(MAX_WARP, (t->shared_bytes - act_bytes(t->n_col)) / warp_bytes), n_tile = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        if (i < t->n_matrix) n_tile += (t->matrix[i].n_row + SL_TILE_ROWS - 1) / SL_TILE_ROWS;
+        d.end[i] = n_tile;
+    }
+    d.per_unit = t->glu ? 2 : 1;
+    d.n_unit = n_tile / d.per_unit;
+    d.n_blk = t->n_col / SL_TILE_COLS;
     for (d.n_k = min_u32(d.n_blk, most); d.n_blk % d.n_k; d.n_k--) {}
     d.per_warp = d.n_blk / d.n_k;
-    d.n_t = most / d.n_k;
+    for (d.n_t = most / d.n_k; d.n_t > 1 && n_tile < d.n_t * t->n_sm; d.n_t--) {}
     return d;
 }
 
-// grid (eights of rows, tiles of rows): thread blocks beside each other read the same weights.
-template <int TYPE, int N> static cudaError_t launch_tiles(const sl_cuda_task *t, cudaStream_t stream) {
+// grid (eights of rows, units): thread blocks beside each other read the same weights.
+template <int A, int B, int N> static cudaError_t launch_tiles(const sl_cuda_product *t, cudaStream_t stream) {
     static_assert(BATCH_1 == BATCH_8 * N_COL, "part sums take the same room");
-    const uint32_t warp_bytes = N_STAGE * packed<TYPE>::BYTES + BATCH_1 * SL_TILE_ROWS * sizeof(float);
+    const uint32_t slot_bytes = slot<packed<A>, packed<B>>::BYTES;
+    const uint32_t warp_bytes = N_STAGE * slot_bytes + BATCH_1 * SL_TILE_ROWS * sizeof(float);
     deal d = deal_of(t, warp_bytes);
-    uint32_t n_warp = d.n_k * d.n_t, n_y = min_u32((d.n_tile + d.n_t - 1) / d.n_t, t->n_sm);
-    cudaError_t error = cudaFuncSetAttribute((const void *)matmul_tiles<TYPE, N>,
-                                             cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(n_warp * warp_bytes));
+    uint32_t n_warp = d.n_k * d.n_t, n_bytes = n_warp * warp_bytes + (N == 1 ? act_bytes(t->n_col) : 0);
+    uint32_t in_turn = d.per_unit == 2 ? d.n_unit : (d.n_unit + d.n_t - 1) / d.n_t;
+    cudaError_t error = cudaFuncSetAttribute((const void *)matmul_tiles<A, B, N>,
+                                             cudaFuncAttributeMaxDynamicSharedMemorySize, (int)n_bytes);
     if (error != cudaSuccess) return error;
-    dim3 grid((t->n_row_max + N_COL - 1) / N_COL, n_y);
-    return launch(t, matmul_tiles<TYPE, N>, grid, n_warp * WARP, n_warp * warp_bytes, stream, *t, d);
+    dim3 grid((t->n_row_max + N_COL - 1) / N_COL, min_u32(in_turn, t->n_sm));
+    return launch(t, matmul_tiles<A, B, N>, grid, n_warp * WARP, n_bytes, stream, *t, d);
 }
 
-cudaError_t sl_cuda_matmul_tiles(const sl_cuda_task *t, cudaStream_t stream) {
-#define LAUNCH(type)                                                                         \
-    case type: return t->n_row_max == 1 ? launch_tiles<type, 1>(t, stream) : launch_tiles<type, N_COL>(t, stream)
-    switch (t->weight_type) {
+template <int A, int B> static cudaError_t launch_types(const sl_cuda_product *t, cudaStream_t stream) {
+    return t->n_row_max == 1 ? launch_tiles<A, B, 1>(t, stream) : launch_tiles<A, B, N_COL>(t, stream);
+}
+
+// Two types in one launch: those of the usual mixes.
+static uint8_t other_type(uint8_t type) {
+    return type == SL_TYPE_Q4_K || type == SL_TYPE_Q5_K ? (uint8_t)SL_TYPE_Q6_K : type;
+}
+
+bool sl_cuda_tiles_go_with(uint8_t type, uint8_t other) { return type == other || other_type(type) == other; }
+
+cudaError_t sl_cuda_matmul_tiles(const sl_cuda_product *t, cudaStream_t stream) {
+    uint8_t type = t->matrix[0].type;
+    bool mixed = false;
+    for (uint32_t i = 1; i < t->n_matrix; i++) mixed |= t->matrix[i].type != type;
+    if (mixed && type == SL_TYPE_Q4_K) return launch_types<SL_TYPE_Q4_K, SL_TYPE_Q6_K>(t, stream);
+    if (mixed && type == SL_TYPE_Q5_K) return launch_types<SL_TYPE_Q5_K, SL_TYPE_Q6_K>(t, stream);
+#define LAUNCH(type) \
+    case type: return launch_types<type, type>(t, stream)
+    switch (type) {
         LAUNCH(SL_TYPE_Q4_0);
         LAUNCH(SL_TYPE_Q8_0);
         LAUNCH(SL_TYPE_Q4_K);

@@ -2,6 +2,7 @@
 //
 // Ops that work on one row at a time: a thread block for each row. Sums of squares are in double, as the norm's bound
 // asks for.
+#include "backend/cuda/kernels/rope.cuh"
 #include "backend/cuda/kernels/tile_source.cuh"
 #include "backend/cuda/kernels/unpack.cuh"
 
@@ -87,27 +88,12 @@ static __global__ void rope_table(const __grid_constant__ sl_cuda_task t) {
     }
 }
 
-// Each thread reads and writes whole pairs, for the output may take the place of the input.
+// A thread block for each head.
 static __global__ void rope(const __grid_constant__ sl_cuda_task t) {
     begin();
-    uint32_t row = blockIdx.x;
+    uint32_t row = blockIdx.x, head = blockIdx.y;
     if ((int32_t)row >= task_rows(t)) return;
-    const sl_attr_rope &a = t.attr.rope;
-    const float *table = in_row(t, 1, row);
-    uint32_t half = a.n_rot / 2, n_rest = a.head_dim - a.n_rot, n_unit = half + n_rest;
-    for (uint32_t i = threadIdx.x; i < a.n_head * n_unit; i += blockDim.x) {
-        uint32_t head = i / n_unit, k = i % n_unit;
-        const float *in = in_row(t, 0, row) + head * a.head_dim;
-        float *out = out_row(t, row) + head * a.head_dim;
-        if (k >= half) {
-            out[k + half] = in[k + half];
-            continue;
-        }
-        uint32_t at = a.interleaved ? 2 * k : k, step = a.interleaved ? 1 : half;
-        float x = in[at], y = in[at + step], c = table[2 * k], s = table[2 * k + 1];
-        out[at] = x * c - y * s;
-        out[at + step] = x * s + y * c;
-    }
+    rope_head(t, row, head, out_row(t, row) + head * t.attr.rope.head_dim);
 }
 
 // ---- norm ----------------------------------------------------------------------------------------
@@ -174,7 +160,6 @@ static uint32_t parts(uint32_t n) { return (n + N_THREAD - 1) / N_THREAD; }
         return launch(t, name, dim3(t->n_row_max, parts(t->n_col)), N_THREAD, 0, stream, *t);       \
     }
 BY_ROW(rope_table)
-BY_ROW(rope)
 BY_ELEMENT(glu)
 BY_ELEMENT(add)
 BY_ELEMENT(gather)
@@ -182,6 +167,10 @@ BY_ELEMENT(softcap)
 
 cudaError_t sl_cuda_embed(const sl_cuda_task *t, cudaStream_t stream) {
     return launch(t, embed, dim3(t->n_row_max, t->tile_bytes ? 8 : 1), N_THREAD, 0, stream, *t);
+}
+
+cudaError_t sl_cuda_rope(const sl_cuda_task *t, cudaStream_t stream) {
+    return launch(t, rope, dim3(t->n_row_max, t->attr.rope.n_head), 64, 0, stream, *t);
 }
 
 cudaError_t sl_cuda_norm(const sl_cuda_task *t, cudaStream_t stream) {

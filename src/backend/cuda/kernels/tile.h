@@ -2,8 +2,8 @@
 //
 // The order in which products read matrices of some types: tiles of 16 rows by 256 columns, the tiles of 16 rows
 // one after another. In a tile the bytes of the file's blocks lie as a warp wants them for its integer matrix products:
-// lane (g, t) = (lane / 4, lane % 4) has rows g and g + 8 and the t-th part of each group of columns, so that every load
-// is 16 bytes a lane and one piece a warp. No byte is added but for rows that a last tile lacks.
+// lane (g, t) = (lane / 4, lane % 4) has rows g and g + 8 and the t-th part of each group of columns, so that every
+// load is 16 bytes a lane and one piece a warp. No byte is added but for rows that a last tile lacks.
 //
 //   planes     in units of 16 bytes a lane; which bytes of the two rows: tile_pack.cu
 //   head       what remains of the blocks: scales
@@ -17,7 +17,7 @@
 
 #include "base/type.h"
 
-enum { SL_TILE_ROWS = 16, SL_TILE_COLS = 256 };
+enum { SL_TILE_ROWS = 16, SL_TILE_COLS = 256, SL_TILE_COLS_MAX = 1 << 15 };
 
 // Bytes of a tile; 0: the type has none.
 static inline uint32_t sl_tile_bytes(uint8_t type) {
@@ -32,7 +32,7 @@ static inline uint32_t sl_tile_bytes(uint8_t type) {
 }
 
 static inline bool sl_tile_fits(uint8_t type, uint32_t n_col) {
-    return sl_tile_bytes(type) > 0 && n_col > 0 && n_col % SL_TILE_COLS == 0;
+    return sl_tile_bytes(type) > 0 && n_col > 0 && n_col % SL_TILE_COLS == 0 && n_col <= SL_TILE_COLS_MAX;
 }
 
 static inline uint64_t sl_tile_matrix_bytes(uint8_t type, uint32_t n_row, uint32_t n_col) {
