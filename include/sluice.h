@@ -260,8 +260,8 @@ sluice_status sluice_session_load(sluice_engine *engine, int32_t seq, const char
 typedef struct sluice_plan_options {
     size_t size;
     int32_t n_ctx;      /* positions of a sequence; 0 = what the model was trained for, or 4096 if that is more */
-    const char *kv;     /* type of the KV cache: "f16" (default), "f32", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0",
-                       "iq4_nl" */
+    const char *kv;     /* type of the KV cache: "f16", "f32", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl";
+                           NULL = f16, or q8_0 where that does not fit */
     const char *device; /* "rtx 5090", "m4 max 64gb", "gddr7 32gbps x256", "h200 + ddr5-5600x8"; NULL = this machine */
     const char *cache_path; /* JSON file that remembers measured bandwidths; NULL = measure each time */
     int32_t n_thread;       /* of this machine; 0 = all processors */

@@ -11,13 +11,14 @@
 
 #include "sluice.h"
 
-enum { MAX_TOK = 96 };
+enum { MAX_TOK = 640 };
 
 typedef struct text {
     const sluice_model *model;
     int32_t ids[MAX_TOK], n, n_vocab;
     float *want; // (n, n_vocab)
     const char *name;
+    const char *kv; // type of the cache; NULL: the default
 } text;
 
 typedef struct setting {
@@ -30,6 +31,7 @@ static sluice_engine *open_engine(const text *t, const setting *s, int32_t n_seq
     sluice_engine_options o = sluice_engine_options_default();
     o.n_ctx = MAX_TOK + 32, o.n_seq = n_seq, o.n_row_max = 512, o.n_logit_max = 4 * MAX_TOK;
     o.repack = s->repack;
+    o.kv_k = o.kv_v = t->kv;
     o.n_thread = s->n_thread, o.n_thread_prefill = s->n_thread_prefill;
     o.backend = test_backend();
     sluice_engine *e;
@@ -121,12 +123,12 @@ static void check_fork(const text *t) {
     sluice_engine_destroy(&e);
 }
 
-static void check_model(const char *path, int32_t n, const setting *settings, size_t n_settings) {
+static void check_model(const char *path, int32_t n, const setting *settings, size_t n_settings, const char *kv) {
     sluice_model *model;
     sluice_model_info info;
     REQUIRE_OK(sluice_model_open(&model, path, NULL), sluice_last_error());
     REQUIRE_OK(sluice_model_get_info(model, &info), sluice_last_error());
-    text t = {.model = model, .n = n, .n_vocab = info.n_vocab, .name = strrchr(path, '/') + 1};
+    text t = {.model = model, .n = n, .n_vocab = info.n_vocab, .name = strrchr(path, '/') + 1, .kv = kv};
     for (int32_t i = 0; i < n; i++) t.ids[i] = (int32_t)test_below((uint32_t)info.n_vocab);
     t.want = malloc((size_t)n * (size_t)info.n_vocab * sizeof *t.want);
     static const setting alone = {"one thread, one row", 1, 1, 1, SLUICE_REPACK_OFF};
@@ -176,7 +178,7 @@ static void check_tiny(const char *level) {
         if (n < 5 || strcmp(entry->d_name + n - 5, ".gguf") != 0) continue;
         char path[4096];
         snprintf(path, sizeof path, "%s/%s", test_source_path("tests/golden/tiny"), entry->d_name);
-        check_model(path, 70, all_settings, sizeof all_settings / sizeof *all_settings);
+        check_model(path, 70, all_settings, sizeof all_settings / sizeof *all_settings, NULL);
         n_models++;
     }
     closedir(dir);
@@ -207,7 +209,19 @@ static const setting few_settings[] = {
 };
 
 static void check_real(const char *file) {
-    check_model(test_model_path(file), 40, few_settings, sizeof few_settings / sizeof *few_settings);
+    check_model(test_model_path(file), 40, few_settings, sizeof few_settings / sizeof *few_settings, NULL);
+}
+
+// Caches of codes; and texts of several chunks of attention, which are cut between threads.
+TEST(caches_of_codes) {
+    static const char *const types[] = {"q8_0", "q5_0", "q4_0", "bf16"};
+    for (int i = 0; i < 4; i++)
+        check_model(test_source_path("tests/golden/tiny/qwen3.gguf"), i == 2 ? 600 : 70, few_settings,
+                    sizeof few_settings / sizeof *few_settings, types[i]);
+}
+TEST(long_texts) {
+    check_model(test_source_path("tests/golden/tiny/gemma3-old-types.gguf"), 600, few_settings,
+                sizeof few_settings / sizeof *few_settings, NULL);
 }
 
 TEST(smollm2) { check_real("SmolLM2-135M-Instruct.Q4_1.gguf"); }

@@ -157,6 +157,9 @@ TEST(smollm2) { check(test_model_path("SmolLM2-135M-Instruct.Q4_1.gguf"), "cpu",
 TEST(tiny_one_thread) { check(tiny("llama-k-types"), "cpu", "f16", 1, 1); }
 TEST(tiny_five_users_three_threads) { check(tiny("gemma3-old-types"), "cpu", "f16", 5, 3); }
 TEST(tiny_f32_cache) { check(tiny("qwen3"), "cpu", "f32", 1, 2); }
+TEST(codes_over_block_borders) { check(tiny("qwen3"), "cpu", "q8_0", 3, 2); }
+TEST(four_bits) { check(tiny("qwen3"), "cpu", "q4_0", 1, 3); }
+TEST(smollm2_four_bits) { check(test_model_path("SmolLM2-135M-Instruct.Q4_1.gguf"), "cpu", "q4_0", 1, 2); }
 TEST(tiny_on_ref) { check(tiny("gemma2"), "ref", "f32", 1, 1); }
 
 __attribute__((constructor)) static void set_timeout(void) { test_set_timeout(300); }

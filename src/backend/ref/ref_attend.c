@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// KV_WRITE and ATTEND of ref. A unit of KV_WRITE is a row, a unit of ATTEND one query head of a row: scores, the softmax
-// with its maximum taken off, and the weighted sum of V, all in double, positions in rising order. What a cache of codes
-// keeps of a vector is defined to the bit by quant/kv_codec.h; the order of the bytes is ref's own.
+// KV_WRITE and ATTEND of ref. A unit of KV_WRITE is a row, a unit of ATTEND one query head of a row: scores, the
+// softmax with its maximum taken off, and the weighted sum of V, all in double, positions in rising order. What a cache
+// of codes keeps of a vector is defined to the bit by quant/kv_codec.h; the order of the bytes is ref's own.
 #include <math.h>
 
 #include "backend/host.h"

@@ -5,7 +5,7 @@
 // the integers are the weights of 32 positions.
 //
 // Bounds: codes of K are under 256 and integers within 32512, codes of V within 127 and integers in 0 .. 32767; 32
-// products are under 2^28. AVX-512 takes the integers as two planes of bytes, 256 * hi + lo, because VPDPBUSD multiplies
+// products are under 2^28. AVX-512 takes the integers as two planes of bytes, 256 * hi + lo, as VPDPBUSD multiplies
 // bytes: with K, which is unsigned, both planes are signed; with V, which is signed, both are unsigned.
 //
 // Each level has: kv_codes (64 codes), kv_codes_load (bytes -> codes of quad j and half h of the lanes), kv_sum,

@@ -66,7 +66,7 @@ static inline const uint8_t *v_bytes(const tile *t, int32_t chunk, int32_t at) {
     return a->v + blk * a->v_blk_bytes + t->head_kv * a->v_head_bytes;
 }
 
-// Asks for bytes that are wanted soon: V while scores are made, K of the next chunk while V is added up. Heads are short
+// Asks for bytes that are wanted soon: V while scores are made, K of the next chunk before its turn. Heads are short
 // pieces of blocks that lie anywhere, so the processor does not see them coming.
 static inline void fetch(const uint8_t *p, uint64_t n_bytes) {
     for (uint64_t i = 0; i < n_bytes; i += 64) SL_PREFETCH(p + i);
