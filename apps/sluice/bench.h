@@ -18,6 +18,7 @@ enum { BENCH_MAX = NUMBER_LIST_MAX, BENCH_ROWS_MAX = 64, BENCH_ROW_STEPS = 16 };
 typedef struct bench_request {
     number_list prefill, depth, rows; // each rising
     int32_t n_decode, n_rep;
+    bool fill; // the context before a decode is copies of its first 32 positions, not computed
 } bench_request;
 
 typedef struct bench_read { // the memory's bandwidth with a number of threads
@@ -47,7 +48,8 @@ typedef struct bench_rows { // steps of several rows of one sequence, as when dr
 
 typedef struct bench {
     session session;
-    const char *path, *kv, *backend;
+    const char *path, *backend;
+    char kv[20]; // type of the cache, or types of K and V
     bench_request request;
     machine machine;
     energy_meter meter;

@@ -95,9 +95,9 @@ static json_t *model_to_json(const bench *b) {
 
 static json_t *options_to_json(const bench *b) {
     const sluice_engine_info *e = &b->session.engine_info;
-    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:i}", "backend", b->backend, "device", e->device, "threads",
-                     (int)e->n_thread, "threads_prefill", (int)e->n_thread_prefill, "ctx", (int)e->n_ctx, "chunk",
-                     (int)e->n_row_max, "kv", b->kv, "reps", (int)b->request.n_rep);
+    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:i, s:b}", "backend", b->backend, "device", e->device,
+                     "threads", (int)e->n_thread, "threads_prefill", (int)e->n_thread_prefill, "ctx", (int)e->n_ctx,
+                     "chunk", (int)e->n_row_max, "kv", b->kv, "reps", (int)b->request.n_rep, "fill", b->request.fill);
 }
 
 static json_t *memory_to_json(const bench *b) {

@@ -104,11 +104,21 @@ static int measure_prefill(worker *w) {
 
 // ---- decode -------------------------------------------------------------------------------------
 
+// The first 32 positions are computed, the others copied.
+static sluice_status fill_with_copies(worker *w, int32_t depth) {
+    enum { N_FIRST = 32 };
+    sluice_status status = sluice_seq_truncate(w->engine, 0, 0);
+    if (status == SLUICE_OK) status = sluice_prefill(w->engine, 0, w->ids, N_FIRST, NULL, NULL);
+    return status == SLUICE_OK ? sluice_seq_fill(w->engine, 0, depth) : status;
+}
+
 static int fill_to(worker *w, int32_t depth) {
     int32_t n_past = sluice_seq_length(w->engine, 0);
     sluice_status status = SLUICE_OK;
     if (n_past > depth) status = sluice_seq_truncate(w->engine, 0, depth);
-    if (n_past < depth) {
+    if (n_past < depth && w->b->request.fill && depth > 32) {
+        status = fill_with_copies(w, depth);
+    } else if (n_past < depth) {
         status = sluice_prefill(w->engine, 0, w->ids + n_past, (size_t)(depth - n_past), stop_asked, NULL);
     }
     return status == SLUICE_OK ? APP_OK : fail(w, status);

@@ -36,6 +36,8 @@ static int add_head(text *out, const bench *b) {
         result = add(out, "%s, %d processors; threads %d, prefill %d; KV %s; median of %d\n", e->device,
                      (int)b->machine.n_cpu, (int)e->n_thread, (int)e->n_thread_prefill, b->kv, (int)b->request.n_rep);
     }
+    if (result == APP_OK && b->request.fill)
+        result = add(out, "the cache before a decode is filled with copies of its first 32 positions, not computed\n");
     return result;
 }
 

@@ -3,12 +3,16 @@
 // sluice bench: how fast a model runs on this machine, and how much of what the memory allows that
 // is.
 #include "bench.h"
+
+#include <stdio.h>
+#include <string.h>
+
 #include "interrupt.h"
 
 typedef struct bench_options {
     const char *prefill, *depth, *rows, *html;
     int32_t n_decode, n_rep;
-    bool json, csv;
+    bool json, csv, fill;
 } bench_options;
 
 #define AT(field) offsetof(bench_options, field)
@@ -19,6 +23,8 @@ static const option bench_table[] = {
     {0, "reps", OPTION_INT, AT(n_rep), "R", 1, 1000, "runs of each; the median counts (3)"},
     {0, "rows", OPTION_TEXT, AT(rows), "R,R..", 0, 0,
      "also time steps of R rows of one sequence, as when drafts are checked"},
+    {0, "fill", OPTION_FLAG, AT(fill), NULL, 0, 0,
+     "do not compute the context before a decode: its positions are copies of the first 32"},
     {0, "json", OPTION_FLAG, AT(json), NULL, 0, 0, "as one JSON object"},
     {0, "csv", OPTION_FLAG, AT(csv), NULL, 0, 0, "as comma-separated values"},
     {0, "html", OPTION_TEXT, AT(html), "FILE", 0, 0, "also write a report with charts"},
@@ -35,7 +41,7 @@ static int read_request(bench_request *out, const bench_options *o) {
         out->prefill.n = 0;
     }
     if (o->json && o->csv) return app_usage("--json and --csv exclude each other");
-    out->n_decode = o->n_decode, out->n_rep = o->n_rep;
+    out->n_decode = o->n_decode, out->n_rep = o->n_rep, out->fill = o->fill;
     return OPTIONS_GO_ON;
 }
 
@@ -55,10 +61,13 @@ static int open_engine(bench *b, session_options *engine) {
         return app_usage("the runs need %lld positions but --ctx is %d", (long long)n_needed, (int)engine->n_ctx);
     }
     if (!engine->n_ctx) engine->n_ctx = n_needed > 1 ? (int32_t)n_needed : 1;
-    b->kv = engine->kv ? engine->kv : "f16";
     b->backend = engine->backend ? engine->backend : "cpu";
     int32_t n_rows = b->request.rows.n ? b->request.rows.value[b->request.rows.n - 1] : 1;
-    return session_open_engine(&b->session, engine, n_rows);
+    int result = session_open_engine(&b->session, engine, n_rows);
+    const sluice_engine_info *info = &b->session.engine_info;
+    if (strcmp(info->kv_k, info->kv_v) == 0) snprintf(b->kv, sizeof b->kv, "%s", info->kv_k);
+    else snprintf(b->kv, sizeof b->kv, "%s/%s", info->kv_k, info->kv_v);
+    return result;
 }
 
 static int report(const bench *b, const bench_options *options) {
