@@ -68,18 +68,30 @@ static int parse_types(kv_table *t, const char *list) {
 
 // ---- measuring ------------------------------------------------------------------------------------------------------
 
-static int open_engines(kv_table *t, const session_options *options) {
+static sluice_status open_engine(kv_type *type, const sluice_model *model, sluice_engine_options e) {
+    sluice_engine_info info = {0};
+    e.kv_k = type->k, e.kv_v = type->v;
+    sluice_status status = sluice_engine_create(&type->engine, model, &e);
+    if (status == SLUICE_OK) status = sluice_engine_get_info(type->engine, &info);
+    type->position_bytes = info.kv_position_bytes;
+    return status;
+}
+
+// What a model cannot have is left out, unless it was asked for.
+static int open_engines(kv_table *t, const session_options *options, bool asked) {
     sluice_engine_options e = session_get_engine_options(options);
     e.n_ctx = (int32_t)t->n_ctx, e.n_row_max = e.n_logit_max = (int32_t)t->n_chunk;
     if (!options->repack) e.repack = SLUICE_REPACK_OFF; // or each engine would have its own copy
-    for (size_t i = 0; i < t->n; i++) {
-        kv_type *type = &t->type[i];
-        sluice_engine_info info;
-        e.kv_k = type->k, e.kv_v = type->v;
-        sluice_status status = sluice_engine_create(&type->engine, t->session.model, &e);
-        if (status == SLUICE_OK) status = sluice_engine_get_info(type->engine, &info);
-        if (status != SLUICE_OK) return app_fail_library(status);
-        type->position_bytes = info.kv_position_bytes;
+    for (size_t i = 0; i < t->n;) {
+        sluice_status status = open_engine(&t->type[i], t->session.model, e);
+        if (status == SLUICE_OK) {
+            i++;
+        } else if (status == SLUICE_UNSUPPORTED && i > 0 && !asked) {
+            app_note("%s is left out: %s", t->type[i].name, sluice_last_error());
+            memmove(&t->type[i], &t->type[i + 1], (--t->n - i) * sizeof *t->type);
+        } else {
+            return app_fail_library(status);
+        }
     }
     return APP_OK;
 }
@@ -160,7 +172,7 @@ static int evaluate(kv_table *t, const session_options *engine, const kv_options
     int result = window_ids(&ids, &n_ids, &t->session, t->text_path, t->n_ctx);
     t->n_window = n_ids / t->n_ctx;
     if (options->n_window && t->n_window > (size_t)options->n_window) t->n_window = (size_t)options->n_window;
-    if (result == APP_OK) result = open_engines(t, engine);
+    if (result == APP_OK) result = open_engines(t, engine, options->types != NULL);
     if (result == APP_OK) result = measure(t, ids);
     if (result == APP_OK && !isfinite(kv_ppl(&t->type[0]))) result = app_fail("the perplexity is not a finite number");
     if (result == APP_OK && options->html) result = kv_write_page(t, options->html);
@@ -174,7 +186,7 @@ static int evaluate(kv_table *t, const session_options *engine, const kv_options
 }
 
 int eval_kv(int argc, char **argv) {
-    kv_options options = {.types = "q8_0,q5_0,q8_0/q4_0,q4_0"};
+    kv_options options = {0};
     session_options engine = {0};
     const option_group groups[] = {
         {"options", kv_option_table, sizeof kv_option_table / sizeof *kv_option_table, &options},
@@ -194,7 +206,7 @@ int eval_kv(int argc, char **argv) {
     static kv_table t; // large
     const char *operands[2];
     int result = options_parse(&line, argc, argv, operands);
-    if (result == OPTIONS_GO_ON) result = parse_types(&t, options.types);
+    if (result == OPTIONS_GO_ON) result = parse_types(&t, options.types ? options.types : "q8_0,q5_0,q8_0/q4_0,q4_0");
     if (result != OPTIONS_GO_ON) return result;
     if (engine.n_ctx && engine.n_ctx < WINDOW_MIN)
         return app_usage("--ctx must be at least %d: a window that can be halved", WINDOW_MIN);

@@ -181,6 +181,14 @@ class Types(Case):
         self.assertEqual(out["bound"], 0.015)
         self.assertLess(bits["q4_0"], bits["q8_0"])
 
+    def test_what_a_model_cannot_have_is_left_out_unless_asked_for(self):
+        args = ("eval", "kv", MODEL, put(self.folder / "text.txt", prose()), "--ctx", "64", "--windows", "1")  # heads of 8
+        done = sluice(*args, "--json")
+        out = self.ok_json(done)
+        self.assertEqual((out["recommended"], [t["name"] for t in out["types"]]), ("f16", ["f16"]))
+        self.assertIn(b"q8_0/q4_0 is left out", done.stderr)
+        self.refused(sluice(*args, "--types", "q8_0"), "8 wide")
+
     def test_table_and_page(self):
         page = self.folder / "kv.html"
         text = self.ok(self.kv("--types", "q8_0", "--html", page)).decode()
