@@ -55,6 +55,12 @@ static sl_session_head head_of(const sl_engine *e, int32_t seq, uint64_t n_app_b
     return h;
 }
 
+static uint8_t log2_of(uint32_t n) {
+    uint8_t log = 0;
+    while (n > 1) n /= 2, log++;
+    return log;
+}
+
 static sl_session_layer layer_of(const sl_plan_kv *kv) {
     return (sl_session_layer){
         .n_head_kv = kv->n_head_kv,
@@ -63,6 +69,8 @@ static sl_session_layer layer_of(const sl_plan_kv *kv) {
         .window = kv->window,
         .type_k = kv->type_k,
         .type_v = kv->type_v,
+        .rot_k = log2_of(kv->k_rot),
+        .rot_v = log2_of(kv->v_rot),
         .k_blk_bytes = kv->k_blk_bytes,
         .v_blk_bytes = kv->v_blk_bytes,
     };

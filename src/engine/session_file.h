@@ -34,7 +34,7 @@ typedef struct sl_session_head {
 
 typedef struct sl_session_layer {
     uint32_t n_head_kv, head_dim, v_dim, window;
-    uint8_t type_k, type_v, rot_k, rot_v; // sl_type; the order of the rotation, 0: none
+    uint8_t type_k, type_v, rot_k, rot_v; // sl_type; the binary logarithm of the rotation's order, 0: none
     uint32_t cls;                         // 0: has all blocks; 1: those from window_first on
     uint64_t k_blk_bytes, v_blk_bytes;
 } sl_session_layer;
