@@ -138,8 +138,10 @@ number_text number_show(double value) {
     value += 0; // no -0
     while (fabs(value) >= 10000 && i + 1 < sizeof unit) value /= 1000, i++;
     int digits = fabs(value) >= 100 ? 0 : fabs(value) >= 10 ? 1 : fabs(value) >= 1 ? 2 : 3;
-    int n = snprintf(out.text, sizeof out.text, "%.*f", digits, value);
-    if (strchr(out.text, '.')) { // no trailing zeros
+    bool tiny = value != 0 && fabs(value) < 0.001; // 0.0001, 1e-05
+    int n = tiny ? snprintf(out.text, sizeof out.text, "%.3g", value)
+                 : snprintf(out.text, sizeof out.text, "%.*f", digits, value);
+    if (!tiny && strchr(out.text, '.')) { // no trailing zeros
         while (out.text[n - 1] == '0') out.text[--n] = '\0';
         if (out.text[n - 1] == '.') out.text[--n] = '\0';
     }
