@@ -135,7 +135,7 @@ number_text number_show(double value) {
     number_text out;
     static const char unit[] = {'\0', 'k', 'M', 'G', 'T'};
     size_t i = 0;
-    value += 0; // no -0
+    if (fabs(value) < 1e-14) value = 0; // what adding up steps leaves; also -0
     while (fabs(value) >= 10000 && i + 1 < sizeof unit) value /= 1000, i++;
     int digits = fabs(value) >= 100 ? 0 : fabs(value) >= 10 ? 1 : fabs(value) >= 1 ? 2 : 3;
     bool tiny = value != 0 && fabs(value) < 0.001; // 0.0001, 1e-05
