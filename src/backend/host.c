@@ -65,19 +65,41 @@ sl_status sl_host_check_memory(const sl_plan *plan, const sl_program_memory *mem
     return SL_OK;
 }
 
-// The widest window of all layers; 0 if some layer sees everything.
-static uint32_t widest_window(const sl_plan *plan) {
-    uint32_t widest = 0;
-    for (uint32_t i = 0; i < plan->n_op; i++) {
-        if (plan->op[i].code != SL_OP_ATTEND) continue;
-        uint32_t window = plan->op[i].attr.attend.window;
-        if (window == 0) return 0;
-        widest = SL_MAX(widest, window);
+// What the layers of a class look at.
+typedef struct class_view {
+    const int32_t *table;   // NULL: there is no such class
+    uint32_t n_blk, window; // the widest; 0: some layer sees everything
+} class_view;
+
+static class_view view_class(const sl_plan *plan, const sl_step *step, uint8_t cls) {
+    class_view v = {.n_blk = plan->shape.n_kv_blk, .table = step->blk_table};
+    if (cls) v = (class_view){.n_blk = plan->shape.n_window_blk, .table = step->window_table};
+    bool sees_all = false;
+    for (uint32_t i = 0; i < plan->n_kv; i++) {
+        const sl_plan_kv *kv = &plan->kv[i];
+        if (kv->cls != cls) continue;
+        v.window = SL_MAX(v.window, kv->window);
+        sees_all |= kv->window == 0;
     }
-    return widest;
+    if (sees_all) v.window = 0;
+    return v;
 }
 
-static sl_status check_row(const sl_plan *plan, const sl_step *step, int32_t row, uint32_t window) {
+static sl_status check_blocks(const class_view *v, const sl_step *step, int32_t row) {
+    int32_t pos = step->pos[row], slot = step->slot[row];
+    int32_t blk = sl_host_first_seen(pos, v->window) / SL_KV_BLK_LEN;
+    if (!v->table) return SL_OK;
+    const int32_t *table = v->table + (size_t)slot * (size_t)step->blk_stride;
+    // The row before has already looked at all but the last block.
+    if (row > 0 && step->slot[row - 1] == slot && step->pos[row - 1] + 1 == pos) blk = pos / SL_KV_BLK_LEN;
+    for (; blk <= pos / SL_KV_BLK_LEN; blk++)
+        if (table[blk] < 0 || (uint32_t)table[blk] >= v->n_blk)
+            return SL_FAIL(SL_BAD_ARG, "block %d of slot %d is %d, but the pool has %u", blk, slot, table[blk],
+                           v->n_blk);
+    return SL_OK;
+}
+
+static sl_status check_row(const sl_plan *plan, const sl_step *step, int32_t row, const class_view view[2]) {
     const sl_plan_shape *shape = &plan->shape;
     int32_t token = step->token[row], pos = step->pos[row], slot = step->slot[row];
     if (token < 0 || (uint32_t)token >= plan->n_vocab)
@@ -86,15 +108,8 @@ static sl_status check_row(const sl_plan *plan, const sl_step *step, int32_t row
         return SL_FAIL(SL_BAD_ARG, "row %d is of slot %d, but there are %u", row, slot, shape->n_slot);
     if (pos < 0 || (uint32_t)pos >= shape->n_ctx || pos / SL_KV_BLK_LEN >= step->blk_stride)
         return SL_FAIL(SL_BAD_ARG, "row %d is at position %d, past the context of %u", row, pos, shape->n_ctx);
-    const int32_t *table = step->blk_table + (size_t)slot * (size_t)step->blk_stride;
-    int32_t blk = sl_host_first_seen(pos, window) / SL_KV_BLK_LEN;
-    // The row before has already looked at all but the last block.
-    if (row > 0 && step->slot[row - 1] == slot && step->pos[row - 1] + 1 == pos) blk = pos / SL_KV_BLK_LEN;
-    for (; blk <= pos / SL_KV_BLK_LEN; blk++)
-        if (table[blk] < 0 || (uint32_t)table[blk] >= shape->n_kv_blk)
-            return SL_FAIL(SL_BAD_ARG, "block %d of slot %d is %d, but the pool has %u", blk, slot, table[blk],
-                           shape->n_kv_blk);
-    return SL_OK;
+    SL_TRY(check_blocks(&view[0], step, row));
+    return check_blocks(&view[1], step, row);
 }
 
 sl_status sl_host_check_step(const sl_plan *plan, const sl_step *step) {
@@ -103,8 +118,10 @@ sl_status sl_host_check_step(const sl_plan *plan, const sl_step *step) {
         return SL_FAIL(SL_BAD_ARG, "a step of %d rows, but the plan is for 1 to %u", step->n_row, shape->n_row_max);
     if (step->n_logit < 0 || (uint32_t)step->n_logit > shape->n_logit_max)
         return SL_FAIL(SL_BAD_ARG, "%d rows want logits, but the plan is for %u", step->n_logit, shape->n_logit_max);
-    uint32_t window = widest_window(plan);
-    for (int32_t row = 0; row < step->n_row; row++) SL_TRY(check_row(plan, step, row, window));
+    const class_view view[2] = {view_class(plan, step, 0), view_class(plan, step, 1)};
+    if (plan->shape.n_window_blk && !step->window_table)
+        return SL_FAIL(SL_BAD_ARG, "the step has no block table for windows");
+    for (int32_t row = 0; row < step->n_row; row++) SL_TRY(check_row(plan, step, row, view));
     for (int32_t i = 0; i < step->n_logit; i++) {
         int32_t row = step->logit_row[i], before = i ? step->logit_row[i - 1] : -1;
         if (row <= before || row >= step->n_row)

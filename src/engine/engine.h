@@ -74,7 +74,7 @@ sl_status sl_engine_seq_reuse(sl_engine *engine, int32_t seq, const int32_t *ids
 sl_status sl_engine_seq_truncate(sl_engine *engine, int32_t seq, int32_t n);
 sl_status sl_engine_seq_fork(sl_engine *engine, int32_t dst, int32_t src, int32_t n);
 // Makes a sequence of whole blocks, at least one, n positions long: the new ones are copies of its first block, ids and
-// all. For measurements at a depth that would take long to compute.
+// all. For measurements at a depth that would take long to compute. A device's failure leaves it empty.
 sl_status sl_engine_seq_fill(sl_engine *engine, int32_t seq, int32_t n);
 // The inputs of the last step's matrix products, for an engine that keeps them: one call for each product and row.
 typedef void sl_engine_visit(void *user, const sl_plan_weight *weight, const float *row, uint32_t n_col);

@@ -52,8 +52,8 @@ struct sl_engine {
 sl_kv_shape sl_engine_kv_shape(const sl_engine_plans *plans, const sl_engine_options *options);
 
 sl_status sl_engine_check_seq(const sl_engine *engine, int32_t seq);
-// The bytes of one KV block of class 0, in all layers.
-sl_status sl_engine_copy_block(sl_engine *engine, int32_t dst, int32_t src);
+// The bytes of one KV block, in all layers of its class.
+sl_status sl_engine_copy_block(sl_engine *engine, int32_t cls, int32_t dst, int32_t src);
 
 // Opens the device and makes the plans of the width classes, with copies of weights as options->repack has it. Both
 // are the caller's; on failure both are zeroed.

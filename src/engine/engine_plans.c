@@ -19,6 +19,15 @@ static sl_status check_options(const sl_model *model, const sl_engine_options *o
     return SL_OK;
 }
 
+// Window layers get blocks of a class of their own where that takes less than keeping all positions.
+static void choose_windows(sl_plan_shape *shape, const sl_config *config, const sl_backend *backend) {
+    uint32_t widest = 0;
+    for (uint32_t i = 0; i < config->n_layer; i++) widest = SL_MAX(widest, config->layer[i].window);
+    if (widest == 0 || widest >= shape->n_ctx || !(backend->fusions & SL_WINDOW_TABLES)) return;
+    int64_t n_blk = sl_kv_window_blocks(SL_KV_BLK_LEN, (int32_t)widest, (int32_t)shape->n_row_max);
+    if (n_blk * shape->n_slot < shape->n_kv_blk) shape->n_window_blk = (uint32_t)n_blk * shape->n_slot;
+}
+
 static sl_status choose_shape(sl_plan_shape *shape, const sl_engine_options *o) {
     uint64_t n_blk = (uint64_t)o->n_seq * ((o->n_ctx - 1) / SL_KV_BLK_LEN + 1), n_pos = (uint64_t)o->n_seq * o->n_ctx;
     if (n_blk > INT32_MAX)
@@ -58,6 +67,12 @@ sl_status sl_engine_plans_fit(const sl_engine_plans *p, const sl_engine_options 
                    p->own_memory ? " on the device" : "", o->n_ctx, o->n_seq, o->n_row_max);
 }
 
+static uint32_t widest_window(const sl_plan *plan) {
+    uint32_t widest = 0;
+    for (uint32_t i = 0; i < plan->n_kv; i++) widest = SL_MAX(widest, plan->kv[i].window);
+    return widest;
+}
+
 sl_kv_shape sl_engine_kv_shape(const sl_engine_plans *p, const sl_engine_options *o) {
     const sl_plan_shape *shape = &p->plan[p->n_width - 1]->shape;
     return (sl_kv_shape){
@@ -66,6 +81,8 @@ sl_kv_shape sl_engine_kv_shape(const sl_engine_plans *p, const sl_engine_options
         .n_ctx = (int32_t)shape->n_ctx,
         .n_blk = (int32_t)shape->n_kv_blk,
         .n_row_max = (int32_t)shape->n_row_max,
+        .window = shape->n_window_blk ? (int32_t)widest_window(p->plan[0]) : 0,
+        .n_window_blk = (int32_t)shape->n_window_blk,
         .caches = o->prefix_cache,
     };
 }
@@ -94,12 +111,14 @@ static sl_status build(sl_engine_plans *p, const sl_model *model, const sl_plan_
 static sl_status plans_init(sl_engine_plans *out, const sl_model *model, const sl_engine_options *options,
                             sl_device *device) {
     const sl_backend *backend = options->backend;
-    sl_plan_options wide = {.fusions = backend->fusions, .supports = backend->supports, .user = device};
+    uint32_t fusions = backend->fusions & ~(uint32_t)SL_WINDOW_TABLES;
+    sl_plan_options wide = {.fusions = fusions, .supports = backend->supports, .user = device};
     sl_device_info info;
     backend->info(device, &info);
     out->own_memory = info.own_memory;
     out->free_bytes = info.own_memory ? info.free_bytes : sl_memory_free_bytes();
     SL_TRY(choose_shape(&wide.shape, options));
+    choose_windows(&wide.shape, &model->config, backend);
     wide.shape.n_worker = (uint32_t)SL_MAX(info.n_thread, 1);
     return build(out, model, &wide, backend);
 }

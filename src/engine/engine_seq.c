@@ -59,24 +59,33 @@ sl_status sl_engine_seq_fork(sl_engine *e, int32_t dst, int32_t src, int32_t n) 
     return sl_kv_fork(&e->kv, dst, src, n);
 }
 
+// The next n_more positions, at most a step's; new blocks are copies of the ones before them.
+static sl_status fill_some(sl_engine *e, int32_t seq, int32_t n_more) {
+    const int32_t blk_len = e->kv.shape.blk_len, n_old = e->kv.length[seq], n = n_old + n_more;
+    int32_t *token = sl_kv_tokens(&e->kv, seq);
+    SL_TRY(sl_kv_extend(&e->kv, seq, n_more));
+    for (int32_t pos = n_old; pos < n; pos++) token[pos] = token[pos % blk_len];
+    for (int32_t c = 0; c < SL_KV_N_CLASS && e->kv.cls[c].n_blk; c++) {
+        const int32_t *table = e->kv.cls[c].table + (size_t)seq * (size_t)e->kv.n_blk_seq;
+        for (int32_t blk = (n_old - 1) / blk_len + 1; blk * blk_len < n; blk++)
+            SL_TRY(sl_engine_copy_block(e, c, table[blk], table[blk - 1]));
+    }
+    return SL_OK;
+}
+
 sl_status sl_engine_seq_fill(sl_engine *e, int32_t seq, int32_t n) {
     SL_TRY(sl_engine_check_seq(e, seq));
-    const sl_kv_class *cls = &e->kv.cls[0];
     const int32_t blk_len = e->kv.shape.blk_len, n_old = e->kv.length[seq];
-    const int32_t *table = cls->table + (size_t)seq * (size_t)e->kv.n_blk_seq;
-    int32_t *token = sl_kv_tokens(&e->kv, seq);
     if (n_old == 0 || n_old % blk_len != 0 || n < n_old)
         return SL_FAIL(SL_BAD_ARG, "sequence %d has %d positions; filling needs whole blocks of %d, and to grow", seq,
                        n_old, blk_len);
+    if (e->kv.shape.caches) return SL_FAIL(SL_BAD_ARG, "what is not computed must not get into a prefix cache");
     memset(e->n_more, 0, (size_t)e->kv.shape.n_seq * sizeof *e->n_more);
     e->n_more[seq] = n - n_old;
     SL_TRY(sl_kv_can_extend(&e->kv, e->n_more));
-    SL_TRY(sl_kv_extend(&e->kv, seq, n - n_old));
-    for (int32_t pos = n_old; pos < n; pos++) token[pos] = token[pos % blk_len];
-    for (int32_t blk = n_old / blk_len; blk * blk_len < n; blk++) {
-        sl_status status = sl_engine_copy_block(e, table[blk], table[0]);
-        if (status != SL_OK) return sl_kv_retract(&e->kv, seq, n_old), status;
+    for (int32_t at = n_old; at < n; at = e->kv.length[seq]) {
+        sl_status status = fill_some(e, seq, SL_MIN(n - at, (int32_t)e->n_row_max));
+        if (status != SL_OK) return sl_kv_retract(&e->kv, seq, 0), status;
     }
-    sl_kv_commit(&e->kv, seq);
     return SL_OK;
 }

@@ -50,6 +50,7 @@ static sl_session_head head_of(const sl_engine *e, int32_t seq, uint64_t n_app_b
         .n_pos = (uint32_t)e->kv.length[seq],
         .app_bytes = n_app_bytes,
     };
+    if (e->kv.cls[1].n_blk) h.window_first = (uint32_t)e->kv.cls[1].first[seq];
     sl_session_set_magic(&h);
     snprintf(h.backend, sizeof h.backend, "%s", e->backend->name);
     return h;
@@ -67,6 +68,7 @@ static sl_session_layer layer_of(const sl_plan_kv *kv) {
         .head_dim = kv->head_dim,
         .v_dim = kv->v_dim,
         .window = kv->window,
+        .cls = kv->cls,
         .type_k = kv->type_k,
         .type_v = kv->type_v,
         .rot_k = log2_of(kv->k_rot),
@@ -88,13 +90,14 @@ typedef sl_status visit(void *user, const walk *at);
 
 static sl_status walk_blocks(const sl_engine *e, int32_t seq, visit *each, void *user) {
     const sl_plan *plan = e->plans.plan[0];
-    const int32_t *table = e->kv.cls[0].table + (size_t)seq * (size_t)e->kv.n_blk_seq;
     int32_t n = e->kv.length[seq], end = n ? (n - 1) / SL_KV_BLK_LEN + 1 : 0;
     for (uint32_t i = 0; i < 2 * plan->n_kv; i++) {
         const sl_plan_kv *kv = &plan->kv[i / 2];
-        uint64_t n_bytes = i % 2 ? kv->v_blk_bytes : kv->k_blk_bytes, first = i % 2 ? kv->v_off : kv->k_off;
-        for (int32_t b = 0; b < end; b++)
-            SL_TRY(each(user, &(walk){first + (uint64_t)table[b] * n_bytes, n_bytes, 3 + i}));
+        const sl_kv_class *cls = &e->kv.cls[kv->cls];
+        const int32_t *table = cls->table + (size_t)seq * (size_t)e->kv.n_blk_seq;
+        uint64_t n_bytes = i % 2 ? kv->v_blk_bytes : kv->k_blk_bytes, off = i % 2 ? kv->v_off : kv->k_off;
+        for (int32_t b = cls->first[seq]; b < end; b++)
+            SL_TRY(each(user, &(walk){off + (uint64_t)table[b] * n_bytes, n_bytes, 3 + i}));
     }
     return SL_OK;
 }
@@ -116,6 +119,7 @@ typedef struct saving {
 } saving;
 
 static sl_status put(saving *s, const void *data, size_t n_bytes) {
+    if (n_bytes == 0) return SL_OK;
     errno = 0;
     if (fwrite(data, 1, n_bytes, s->file) == n_bytes) return SL_OK;
     return SL_FAIL(SL_IO, "cannot write the session: %s", errno ? strerror(errno) : "the file is full");
@@ -213,6 +217,9 @@ static sl_status check_fit(const sl_engine *e, const sl_session_view *v) {
     }
     if (h->n_pos > (uint32_t)e->kv.shape.n_ctx)
         return SL_FAIL(SL_FULL, "holds %u positions, and the context has %d", h->n_pos, e->kv.shape.n_ctx);
+    if (e->kv.cls[1].n_blk && sl_session_n_blk(h, 1) > (uint32_t)e->kv.cls[1].n_blk_seq)
+        return SL_FAIL(SL_UNSUPPORTED,
+                       "was made with larger prefill steps, and has more of its windows than fits here");
     return SL_OK;
 }
 

@@ -40,11 +40,12 @@ static sl_status check_rows(sl_engine *e, const sl_row *rows, size_t n_row) {
 
 // ---- positions ----------------------------------------------------------------------------------
 
-sl_status sl_engine_copy_block(sl_engine *e, int32_t dst, int32_t src) {
+sl_status sl_engine_copy_block(sl_engine *e, int32_t cls, int32_t dst, int32_t src) {
     const sl_plan *plan = e->plans.plan[0];
     uint64_t to = (uint64_t)dst, from = (uint64_t)src;
     for (uint32_t i = 0; i < plan->n_kv; i++) {
         const sl_plan_kv *kv = &plan->kv[i];
+        if (kv->cls != cls) continue;
         SL_TRY(e->backend->buf_copy(e->device, &e->kv_buf, kv->k_off + to * kv->k_blk_bytes, &e->kv_buf,
                                     kv->k_off + from * kv->k_blk_bytes, kv->k_blk_bytes));
         SL_TRY(e->backend->buf_copy(e->device, &e->kv_buf, kv->v_off + to * kv->v_blk_bytes, &e->kv_buf,
@@ -57,7 +58,8 @@ static sl_status extend_seq(sl_engine *e, int32_t seq) {
     sl_kv_copies copies;
     SL_TRY(sl_kv_open(&e->kv, seq, &copies));
     sl_status status = SL_OK;
-    if (copies.cls[0].dst >= 0) status = sl_engine_copy_block(e, copies.cls[0].dst, copies.cls[0].src);
+    for (int32_t c = 0; c < SL_KV_N_CLASS && status == SL_OK; c++)
+        if (copies.cls[c].dst >= 0) status = sl_engine_copy_block(e, c, copies.cls[c].dst, copies.cls[c].src);
     sl_kv_opened(&e->kv, seq, copies, status == SL_OK);
     return status == SL_OK ? sl_kv_extend(&e->kv, seq, e->n_more[seq]) : status;
 }
@@ -118,6 +120,7 @@ static sl_status run(sl_engine *e, int width, size_t n_row) {
         .logit_row = e->logit_row,
         .blk_table = e->kv.cls[0].table,
         .blk_stride = e->kv.n_blk_seq,
+        .window_table = e->kv.cls[1].table,
     };
     e->n_logit = 0; // those of the last step are overwritten now
     e->width = width, e->n_row = step.n_row;

@@ -70,8 +70,10 @@ static void print_totals(const sl_plan *p, sl_buf *out) {
         sl_buf_printf(out, "copies     %14llu bytes of weights in the backend's own order\n", (ull)p->copy_bytes);
     sl_buf_printf(out, "workspace  %14llu bytes: values %llu, scratch %llu\n", (ull)p->workspace_bytes,
                   (ull)p->value_bytes, (ull)p->scratch_bytes);
-    sl_buf_printf(out, "kv         %14llu bytes: %u blocks of %d positions, %llu for a position\n", (ull)p->kv_bytes,
+    sl_buf_printf(out, "kv         %14llu bytes: %u blocks of %d positions, %llu for a position", (ull)p->kv_bytes,
                   p->shape.n_kv_blk, SL_KV_BLK_LEN, (ull)pos_bytes);
+    if (p->shape.n_window_blk) sl_buf_printf(out, "; %u blocks for windows", p->shape.n_window_blk);
+    sl_buf_text(out, "\n");
 }
 
 void sl_plan_explain(const sl_plan *plan, sl_buf *out) {

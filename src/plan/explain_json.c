@@ -11,6 +11,7 @@ static void print_shape(const sl_plan_shape *s, sl_buf *out) {
                   "{\"shape\":{\"n_row_max\":%u,\"n_logit_max\":%u,\"n_ctx\":%u,\"n_slot\":%u,\"n_"
                   "kv_blk\":%u,",
                   s->n_row_max, s->n_logit_max, s->n_ctx, s->n_slot, s->n_kv_blk);
+    sl_buf_printf(out, "\"n_window_blk\":%u,", s->n_window_blk);
     sl_buf_printf(out, "\"kv_blk_len\":%d,\"type_k\":\"%s\",\"type_v\":\"%s\"}", SL_KV_BLK_LEN,
                   sl_type_name((sl_type)s->type_k), sl_type_name((sl_type)s->type_v));
 }
@@ -79,8 +80,8 @@ static void print_ropes(const sl_plan *p, sl_buf *out) {
 static void print_kv(const sl_plan *p, sl_buf *out) {
     for (uint32_t i = 0; i < p->n_kv; i++) {
         const sl_plan_kv *kv = &p->kv[i];
-        sl_buf_printf(out, "%s{\"n_head_kv\":%u,\"head_dim\":%u,\"v_dim\":%u,\"window\":%u,", i ? ",\n" : "",
-                      kv->n_head_kv, kv->head_dim, kv->v_dim, kv->window);
+        sl_buf_printf(out, "%s{\"n_head_kv\":%u,\"head_dim\":%u,\"v_dim\":%u,\"window\":%u,\"class\":%u,",
+                      i ? ",\n" : "", kv->n_head_kv, kv->head_dim, kv->v_dim, kv->window, kv->cls);
         sl_buf_printf(out, "\"k_blk_bytes\":%llu,\"v_blk_bytes\":%llu,\"k_off\":%llu,\"v_off\":%llu}",
                       (ull)kv->k_blk_bytes, (ull)kv->v_blk_bytes, (ull)kv->k_off, (ull)kv->v_off);
     }

@@ -36,6 +36,7 @@ enum {
     SL_FUSE_ACT16 = 1 << 0,      // quantised matrices read ACT16; each source is quantised once
     SL_FUSE_MATMUL_ADD = 1 << 1, // the residual is added by the matrix product
     SL_FUSE_WORKERS = 1 << 2,    // narrow steps wait less: SL_WHO_EACH and SL_WHO_OWN
+    SL_WINDOW_TABLES = 1 << 3,   // no rewrite: attention looks into the block table of its layer's class
 };
 
 typedef enum sl_opcode {
@@ -156,17 +157,19 @@ typedef struct sl_plan_kv {
     uint32_t n_head_kv, head_dim, v_dim, window;
     uint32_t k_rot, v_rot;  // order of the rotation (quant/kv_codec.h) of what is stored; 0: none
     uint8_t type_k, type_v; // sl_type: F32, F16, BF16, Q8_0, Q5_0, Q4_0
+    uint8_t cls; // 0: keeps all positions; 1: those of the windows (kv/kv.h), in blocks of a pool of their own
     uint64_t k_blk_bytes, v_blk_bytes;
     uint64_t k_off, v_off;
 } sl_plan_kv;
 
 // What a plan is made for. One plan for each width class; they share workspace, KV pool and weights.
 typedef struct sl_plan_shape {
-    uint32_t n_row_max;   // rows of a step
-    uint32_t n_logit_max; // rows that may want logits
-    uint32_t n_ctx;       // positions of a sequence
-    uint32_t n_slot;      // sequences
-    uint32_t n_kv_blk;    // blocks of the pool
+    uint32_t n_row_max;    // rows of a step
+    uint32_t n_logit_max;  // rows that may want logits
+    uint32_t n_ctx;        // positions of a sequence
+    uint32_t n_slot;       // sequences
+    uint32_t n_kv_blk;     // blocks of the pool
+    uint32_t n_window_blk; // those of class 1; 0: there is no such class, window layers keep all positions too
     uint8_t type_k, type_v;
     uint8_t kv_rotate;   // quantised K and V are rotated
     uint32_t n_worker;   // of the backend; 0 = 1
@@ -201,7 +204,17 @@ typedef struct sl_step {
     const int32_t *logit_row; // (n_logit) rising row indices
     const int32_t *blk_table; // (n_slot, blk_stride) pool block of logical block pos / SL_KV_BLK_LEN
     int32_t blk_stride;
+    const int32_t *window_table; // the same for class 1; only blocks that a row sees through its window count
 } sl_step;
+
+// The block table of a layer's class, for one slot.
+static inline const int32_t *sl_step_table(const sl_step *step, const sl_plan_kv *kv, int32_t slot) {
+    return (kv->cls ? step->window_table : step->blk_table) + (int64_t)slot * step->blk_stride;
+}
+
+static inline uint32_t sl_plan_n_blk(const sl_plan *plan, const sl_plan_kv *kv) {
+    return kv->cls ? plan->shape.n_window_blk : plan->shape.n_kv_blk;
+}
 
 typedef struct sl_op_info {
     const char *name;

@@ -188,10 +188,10 @@ static sl_status place_kv(sl_plan *p) {
         kv->k_blk_bytes = n_pos * sl_type_row_bytes(sl_type_find(kv->type_k), kv->head_dim);
         kv->v_blk_bytes = n_pos * sl_type_row_bytes(sl_type_find(kv->type_v), kv->v_dim);
         kv->k_off = end;
-        if (!sl_size_mul(&n_bytes, kv->k_blk_bytes, p->shape.n_kv_blk) || !sl_size_add(&end, end, n_bytes))
+        if (!sl_size_mul(&n_bytes, kv->k_blk_bytes, sl_plan_n_blk(p, kv)) || !sl_size_add(&end, end, n_bytes))
             goto overflow;
         kv->v_off = end;
-        if (!sl_size_mul(&n_bytes, kv->v_blk_bytes, p->shape.n_kv_blk) || !sl_size_add(&end, end, n_bytes))
+        if (!sl_size_mul(&n_bytes, kv->v_blk_bytes, sl_plan_n_blk(p, kv)) || !sl_size_add(&end, end, n_bytes))
             goto overflow;
     }
     p->kv_bytes = end;

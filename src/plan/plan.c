@@ -24,7 +24,8 @@ static sl_status check_shape(const sl_plan_shape *s) {
     if (s->n_logit_max < 1 || s->n_logit_max > s->n_row_max)
         return SL_FAIL(SL_BAD_ARG, "%u rows of logits in a step of %u rows", s->n_logit_max, s->n_row_max);
     if (s->n_worker > 1 << 16) return SL_FAIL(SL_BAD_ARG, "%u workers", s->n_worker);
-    if (s->n_ctx < 1 || s->n_ctx > INT32_MAX || s->n_slot < 1 || s->n_kv_blk < 1 || s->n_kv_blk > INT32_MAX)
+    if (s->n_ctx < 1 || s->n_ctx > INT32_MAX || s->n_slot < 1 || s->n_kv_blk < 1 || s->n_kv_blk > INT32_MAX ||
+        s->n_window_blk > INT32_MAX)
         return SL_FAIL(SL_BAD_ARG, "a context of %u, %u sequences, %u blocks", s->n_ctx, s->n_slot, s->n_kv_blk);
     SL_TRY(check_kv_type(s->type_k, "K"));
     return check_kv_type(s->type_v, "V");
@@ -66,6 +67,7 @@ static sl_status describe_kv(sl_plan *p, const sl_config *c) {
                                 .head_dim = l->head_dim,
                                 .v_dim = l->v_dim,
                                 .window = l->window,
+                                .cls = l->window && p->shape.n_window_blk,
                                 .type_k = p->shape.type_k,
                                 .type_v = p->shape.type_v};
         SL_TRY(check_groups(&p->kv[i].k_rot, &p->shape, p->shape.type_k, l->head_dim, i));

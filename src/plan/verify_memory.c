@@ -59,9 +59,10 @@ static sl_status check_kv(const sl_plan *p) {
         if (!is_cache(kv->type_k, kv->head_dim, kv->k_rot) || !is_cache(kv->type_v, kv->v_dim, kv->v_rot) ||
             kv->k_blk_bytes != kv_block_bytes(kv, kv->type_k, kv->head_dim) ||
             kv->v_blk_bytes != kv_block_bytes(kv, kv->type_v, kv->v_dim) || kv->k_off != end ||
-            kv->v_off != kv->k_off + kv->k_blk_bytes * p->shape.n_kv_blk)
+            kv->v_off != kv->k_off + kv->k_blk_bytes * sl_plan_n_blk(p, kv) ||
+            kv->cls != (kv->window && p->shape.n_window_blk))
             return SL_FAIL(SL_INTERNAL, "the plan is wrong at kv layer %u: types, bytes or offsets", i);
-        end = kv->v_off + kv->v_blk_bytes * p->shape.n_kv_blk;
+        end = kv->v_off + kv->v_blk_bytes * sl_plan_n_blk(p, kv);
     }
     if (end != p->kv_bytes) return SL_FAIL(SL_INTERNAL, "the plan's KV pool has the wrong size");
     return SL_OK;

@@ -186,18 +186,24 @@ TEST(scratch_is_the_most_that_an_op_wants) {
     sl_model_close(m);
 }
 
+#define SHAPE(rows, logits, ctx, slots, blks, k, v)                                                          \
+    {                                                                                                        \
+        .n_row_max = (rows), .n_logit_max = (logits), .n_ctx = (ctx), .n_slot = (slots), .n_kv_blk = (blks), \
+        .type_k = (k), .type_v = (v)                                                                         \
+    }
+
 TEST(an_impossible_shape_is_refused) {
     static const sl_plan_shape shapes[] = {
-        {0, 1, 64, 1, 1, 0, 0, 0, 1, 0},
-        {1, 0, 64, 1, 1, 0, 0, 0, 1, 0},
-        {2, 3, 64, 1, 1, 0, 0, 0, 1, 0},
-        {1, 1, 0, 1, 1, 0, 0, 0, 1, 0},
-        {1, 1, 64, 0, 1, 0, 0, 0, 1, 0},
-        {1, 1, 64, 1, 0, 0, 0, 0, 1, 0},
-        {1u << 21, 1, 64, 1, 1, 0, 0, 0, 1, 0},
-        {1, 1, 64, 1, UINT32_MAX, 0, 0, 0, 1, 0},
-        {1, 1, 64, 1, 1, SL_TYPE_Q4_K, 0, 0, 1, 0},
-        {1, 1, 64, 1, 1, 0, 77, 0, 1, 0},
+        SHAPE(0, 1, 64, 1, 1, 0, 0),
+        SHAPE(1, 0, 64, 1, 1, 0, 0),
+        SHAPE(2, 3, 64, 1, 1, 0, 0),
+        SHAPE(1, 1, 0, 1, 1, 0, 0),
+        SHAPE(1, 1, 64, 0, 1, 0, 0),
+        SHAPE(1, 1, 64, 1, 0, 0, 0),
+        SHAPE(1u << 21, 1, 64, 1, 1, 0, 0),
+        SHAPE(1, 1, 64, 1, UINT32_MAX, 0, 0),
+        SHAPE(1, 1, 64, 1, 1, SL_TYPE_Q6_K, 0),
+        SHAPE(1, 1, 64, 1, 1, 0, 77),
     };
     model_recipe r = recipe("llama");
     sl_model *m = make_model(&r);

@@ -259,6 +259,70 @@ TEST(a_full_disk_leaves_the_old_file) {
     sl_model_close(m);
 }
 
+// ---- windows --------------------------------------------------------------------------------------------------------
+
+// An engine that lets go of what windows have passed (small steps), and one that keeps everything (a step may be as
+// wide as the context): the same bits.
+static void windows(const char *name, const sl_backend *backend, sl_type type) {
+    sl_model *m = open_model(name);
+    sl_engine_options o = options_of(backend, type);
+    o.n_ctx = 512, o.n_seq = 2;
+    sl_engine *e = open_engine(m, &o);
+    o.n_row_max = 512;
+    sl_engine *all = open_engine(m, &o);
+    sl_engine_memory small, large;
+    sl_engine_get_memory(e, &small);
+    sl_engine_get_memory(all, &large);
+    CHECK(small.kv_bytes < large.kv_bytes * 3 / 4);
+    sl_engine_estimate estimate;
+    REQUIRE_OK(sl_engine_estimate_make(&estimate, m, &o), sl_error_text());
+    CHECK_INT(estimate.memory.kv_bytes, large.kv_bytes);
+    o.n_row_max = 24;
+    REQUIRE_OK(sl_engine_estimate_make(&estimate, m, &o), sl_error_text());
+    CHECK_INT(estimate.memory.kv_bytes, small.kv_bytes);
+    CHECK_INT(estimate.memory.other_bytes, small.other_bytes);
+    CHECK(sl_engine_plan(e, 0)->shape.n_window_blk > 0 && sl_engine_plan(all, 0)->shape.n_window_blk == 0);
+    int32_t ids[500];
+    random_ids(ids, 500);
+    for (int i = 0; i < 12; i++) {
+        size_t n = 1 + test_below(450), kept;
+        int32_t seq = (int32_t)test_below(2);
+        ids[test_below(500)] = (int32_t)test_below(N_VOCAB);
+        REQUIRE_OK(sl_engine_seq_reuse(e, seq, ids, n, &kept), sl_error_text());
+        prefill(e, seq, ids + kept, n - kept);
+        for (int k = 0; k < 3; k++) { // there, back within the slack, and there
+            REQUIRE_OK(sl_engine_step(e, &(sl_row){ids[n], seq, (int32_t)n, true}, 1), sl_error_text());
+            REQUIRE_OK(sl_engine_seq_truncate(e, seq, (int32_t)n), sl_error_text());
+        }
+        REQUIRE_OK(sl_engine_seq_truncate(all, 0, 0), sl_error_text());
+        prefill(all, 0, ids, n + 1);
+        same_logits(e, all);
+        if (i % 3 == 0) {
+            REQUIRE_OK(sl_engine_session_save(e, seq, file_path("s"), NULL, 0), sl_error_text());
+            REQUIRE_OK(load(e, 1 - seq, file_path("s")), sl_error_text());
+            REQUIRE_OK(sl_engine_step(e, &(sl_row){ids[n], 1 - seq, (int32_t)n, true}, 1), sl_error_text());
+            same_logits(e, all);
+        }
+    }
+    REQUIRE_OK(sl_engine_seq_truncate(e, 0, 0), sl_error_text());
+    prefill(e, 0, ids, 400);
+    CHECK_INT(sl_engine_seq_truncate(e, 0, 40), SL_UNSUPPORTED);
+    CHECK(strstr(sl_error_text(), "window"));
+    CHECK_INT(sl_engine_seq_length(e, 0), 400);
+    sl_engine_stats s;
+    sl_engine_get_stats(e, &s);
+    CHECK_INT(s.n_alloc, 0);
+    sl_engine_destroy(e);
+    sl_engine_destroy(all);
+    sl_model_close(m);
+}
+
+TEST(windows_that_let_go_give_the_bits_of_those_that_keep) {
+    windows("gemma3", &sl_backend_cpu, SL_TYPE_F16);
+    windows("gemma2", &sl_backend_cpu, SL_TYPE_BF16);
+    windows("mistral-window", &sl_backend_ref, SL_TYPE_F32);
+}
+
 // ---- prefixes -------------------------------------------------------------------------------------------------------
 
 static uint64_t rows_of(const sl_engine *e) {

@@ -64,7 +64,7 @@ void sl_task_kv_write(const sl_program *p, const sl_task *t, const sl_share *s) 
     uint32_t k = s->col[0].begin / kv->head_dim, n_k = s->col[0].end / kv->head_dim - k; // heads of this thread
     uint32_t v = s->col[1].begin / kv->v_dim, n_v = s->col[1].end / kv->v_dim - v;
     for (int32_t row = s->row_begin; row < s->row_end; row++) {
-        const int32_t *table = step->blk_table + (int64_t)step->slot[row] * step->blk_stride;
+        const int32_t *table = sl_step_table(step, kv, step->slot[row]);
         uint64_t blk = (uint64_t)table[step->pos[row] / SL_KV_BLK_LEN];
         uint32_t at = (uint32_t)(step->pos[row] % SL_KV_BLK_LEN);
         if (n_k)

@@ -22,8 +22,8 @@ sl_status sl_ref_kv_check(const sl_plan *plan, const sl_op *op) {
 }
 
 // The pool block that holds `pos` of a row's sequence.
-static int32_t find_blk(const sl_step *step, int32_t row, int32_t pos) {
-    return step->blk_table[(int64_t)step->slot[row] * step->blk_stride + pos / SL_KV_BLK_LEN];
+static int32_t find_blk(const sl_step *step, const sl_plan_kv *kv, int32_t row, int32_t pos) {
+    return sl_step_table(step, kv, step->slot[row])[pos / SL_KV_BLK_LEN];
 }
 
 // The vector of (pos, head) in a pool block.
@@ -102,7 +102,7 @@ void sl_ref_kv_write(const sl_program *program, const sl_op *op, int64_t begin, 
     sl_type type_k = (sl_type)kv->type_k, type_v = (sl_type)kv->type_v;
     for (int32_t row = (int32_t)begin; row < end; row++) {
         int32_t pos = step->pos[row];
-        uint64_t blk = (uint64_t)find_blk(step, row, pos);
+        uint64_t blk = (uint64_t)find_blk(step, kv, row, pos);
         uint8_t *k = program->kv + kv->k_off + blk * kv->k_blk_bytes;
         uint8_t *v = program->kv + kv->v_off + blk * kv->v_blk_bytes;
         const float *in_k = sl_ref_row(program, op->in[0], row), *in_v = sl_ref_row(program, op->in[1], row);
@@ -141,7 +141,7 @@ static void attend_head(const sl_program *program, const sl_op *op, int32_t row,
     for (uint32_t d = 0; d < kv->head_dim; d++) w.q[d] = (double)q[d];
     rotate(w.q, kv->head_dim, kv->k_rot);
     for (int32_t pos = first; pos <= last; pos++) {
-        uint8_t *k = program->kv + kv->k_off + (uint64_t)find_blk(program->step, row, pos) * kv->k_blk_bytes;
+        uint8_t *k = program->kv + kv->k_off + (uint64_t)find_blk(program->step, kv, row, pos) * kv->k_blk_bytes;
         load(w.vector, type_k, vector_at(k, kv, type_k, pos, head_kv, kv->head_dim), kv->head_dim);
         double score = 0;
         for (uint32_t d = 0; d < kv->head_dim; d++) score += w.q[d] * w.vector[d];
@@ -152,7 +152,7 @@ static void attend_head(const sl_program *program, const sl_op *op, int32_t row,
     softmax(w.weight, last - first + 1);
     for (uint32_t d = 0; d < kv->v_dim; d++) w.sum[d] = 0;
     for (int32_t pos = first; pos <= last; pos++) {
-        uint8_t *v = program->kv + kv->v_off + (uint64_t)find_blk(program->step, row, pos) * kv->v_blk_bytes;
+        uint8_t *v = program->kv + kv->v_off + (uint64_t)find_blk(program->step, kv, row, pos) * kv->v_blk_bytes;
         load(w.vector, type_v, vector_at(v, kv, type_v, pos, head_kv, kv->v_dim), kv->v_dim);
         for (uint32_t d = 0; d < kv->v_dim; d++) w.sum[d] += w.weight[pos - first] * w.vector[d];
     }
