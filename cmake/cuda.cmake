@@ -47,4 +47,4 @@ set_target_properties(sl_kernels_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON CU
 set_property(GLOBAL APPEND PROPERTY SL_KERNEL_OBJECTS $<TARGET_OBJECTS:sl_kernels_cuda>)
 set(SL_CUDA_DIR backend/cuda)
 set(SL_CUDA_LIBS CUDA::cudart_static)
-add_compile_definitions(SL_CUDA)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backend/registry.c PROPERTIES COMPILE_DEFINITIONS SL_CUDA)

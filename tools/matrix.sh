@@ -4,7 +4,7 @@
 # matrix.sh BUILD NAME: the tests once more, built or run in another way. Works in BUILD/matrix/NAME.
 #   asan    ASan and UBSan, assertions on; the quick tests, and the program on bad files
 #   clang   clang without assertions; builds everything and runs the unit tests
-#   tsan    ThreadSanitizer; the thread pool
+#   tsan    ThreadSanitizer; the thread pool, random lives of the KV pool
 #   levels  golden logits and the program at each instruction set that this processor has (SLUICE_CPU)
 set -euo pipefail
 source_dir=$(cd "$(dirname "$0")/.." && pwd)
@@ -15,7 +15,7 @@ jobs=$(getconf _NPROCESSORS_ONLN)
 
 # clang throughout: gcc needs minutes for a kernel with its sanitizers. Warnings are errors.
 configure() {
-    CC=clang CXX=clang++ cmake -S "$source_dir" -B "$dir" -G Ninja -DSLUICE_WERROR=ON -DSLUICE_MATRIX=OFF "$@" > /dev/null
+    CC=clang CXX=clang++ cmake -S "$source_dir" -B "$dir" -G Ninja -DSLUICE_WERROR=ON -DSLUICE_MATRIX=OFF -DSLUICE_CUDA=off "$@" > /dev/null
 }
 build_targets() { ninja -C "$dir" -j "$jobs" --quiet "$@"; }
 run_tests() { ctest --test-dir "$dir" -j "$jobs" --output-on-failure "$@"; }
@@ -33,8 +33,8 @@ clang)
     ;;
 tsan)
     configure -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O1 -Wno-pass-failed" -DSLUICE_SANITIZE=thread
-    build_targets test_pool
-    run_tests -R '\.test_pool$'
+    build_targets test_pool test_kv
+    run_tests -R '\.test_(pool|kv)$'
     ;;
 levels)
     for level in generic avx2 avx512; do

@@ -17,7 +17,8 @@ typedef struct plan_options {
 
 static const option plan_table[] = {
     {0, "ctx", OPTION_INT, AT(n_ctx), "N", 0, INT32_MAX, "positions to keep (0: the model's, at most 4096)"},
-    {0, "kv", OPTION_TEXT, AT(kv), "TYPE", 0, 0, "type of the KV cache, f32 to q4_0 (f16, or q8_0 where that does not fit)"},
+    {0, "kv", OPTION_TEXT, AT(kv), "TYPE", 0, 0,
+     "type of the KV cache, f32 to q4_0 (f16, or q8_0 where that does not fit)"},
     {0, "on", OPTION_TEXT, AT(device), "DEVICE", 0, 0,
      "\"rtx 5090\", \"m4 max 64gb\", \"gddr7 32gbps x256\", \"h200 + ddr5-5600x8\" (this machine)"},
     {0, "threads", OPTION_INT, AT(n_thread), "N", 0, 1024, "threads of this machine (0: all processors)"},

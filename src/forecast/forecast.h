@@ -25,7 +25,7 @@ typedef struct sl_forecast_engine {
 typedef struct sl_forecast_options {
     uint32_t n_ctx; // 0: what the model was trained for, at most 4096
     sl_type type_kv;
-    bool auto_kv; // it was not asked for
+    bool auto_kv;           // it was not asked for
     const char *device;     // a name of the table, "GPU + memory of its host", or NULL: this machine
     const char *cache_path; // of measured bandwidths; may be NULL
     double gb_s;            // of this machine, if it is known; 0: remembered or measured

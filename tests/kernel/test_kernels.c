@@ -230,12 +230,13 @@ TEST(every_level_has_every_kernel) {
         const sl_cpu_kernels *k = &levels[l];
         CHECK_TEXT(k->level, names[l]);
         CHECK(k->quant && k->norm && k->glu && k->add && k->softcap && k->rope && k->matmul_scratch_bytes &&
-              k->attend_scratch_bytes);
+              k->attend_scratch_bytes && k->attend && k->attend_span && k->attend_merge && k->attend_part_bytes);
         for (uint32_t type = 0; type < SL_TYPE_ID_COUNT; type++) {
             const sl_type_info *info = sl_type_find(type);
             CHECK_INT(k->matmul[type] != NULL, info && info->computable);
-            CHECK_INT(k->attend[type] != NULL, type == SL_TYPE_F32 || type == SL_TYPE_F16);
-            CHECK_INT(k->kv_write[type] != NULL, type == SL_TYPE_F32 || type == SL_TYPE_F16);
+            CHECK_INT(k->kv_write[type] != NULL, type == SL_TYPE_F32 || type == SL_TYPE_F16 || type == SL_TYPE_BF16 ||
+                                                     type == SL_TYPE_Q8_0 || type == SL_TYPE_Q5_0 ||
+                                                     type == SL_TYPE_Q4_0);
         }
     }
 }

@@ -65,8 +65,8 @@ typedef void sl_panel_unpack_fn(sl_panel *out, const sl_panel_source *from);
 // acc (n_row, SL_PANEL_PAIR, SL_CPU_PANEL_ROWS) += these 256 columns; panels past n_panel are left alone.
 typedef void sl_panel_multiply_fn(float *acc, const sl_panel *panel, uint32_t n_panel, const sl_act_blk *act);
 
-// acc (n_row <= SL_FEW_ROWS, SL_PANEL_PAIR, SL_CPU_PANEL_ROWS), of which the first panel is written, = all n_col columns of
-// a panel in panel order, without unpacking it to memory first. act is at the first block.
+// acc (n_row <= SL_FEW_ROWS, SL_PANEL_PAIR, SL_CPU_PANEL_ROWS), of which the first panel is written, = all n_col
+// columns of a panel in panel order, without unpacking it to memory first. act is at the first block.
 typedef void sl_panel_few_fn(float *acc, const uint8_t *panel, uint32_t n_col, const sl_act_blk *act);
 
 // How a level computes a type.

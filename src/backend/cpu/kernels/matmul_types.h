@@ -2,8 +2,8 @@
 //
 // The block types of a level: each type's kernel from the level's unpackers (matmul_unpack.h) and its product
 //   multiply(acc, panel, n_panel, act, grp_len, minima), always inlined, as sl_panel_multiply_fn
-// A level defines that, includes this, and calls set_matmul_blocks. If it multiplies few rows without a panel, it defines
-// FEW(name) first, the sl_panel_few_fn of a type.
+// A level defines that, includes this, and calls set_matmul_blocks. If it multiplies few rows without a panel, it
+// defines FEW(name) first, the sl_panel_few_fn of a type.
 #ifndef SL_BACKEND_CPU_MATMUL_TYPES_H
 #define SL_BACKEND_CPU_MATMUL_TYPES_H
 

@@ -43,13 +43,13 @@ SL_INLINE vec take(vec v, uint32_t from, uint32_t to, int mask) {
     return v_and(from > to ? v_shr(v, from - to) : v_shl(v, to - from), mask);
 }
 
-// Where the bytes come from: blocks of the file, or of a panel order (backend/cpu/repack.h), in which the bytes at `off`
-// of all rows' blocks are at 16 * off of the panel's.
+// Where the bytes come from: blocks of the file, or of a panel order (backend/cpu/repack.h), in which the bytes at
+// `off` of all rows' blocks are at 16 * off of the panel's.
 //
 // Memory and arithmetic go on side by side as each load asks for as many bytes as it takes itself. In panel order these
-// are the bytes a little further on, for the panels of a thread are one stream. In a file they are, for the second level
-// of the caches, those of a later panel, in the order of memory, and for the first level those of the same rows. (All at
-// once would fill the few slots for misses and stall.)
+// are the bytes a little further on, for the panels of a thread are one stream. In a file they are, for the second
+// level of the caches, those of a later panel, in the order of memory, and for the first level those of the same
+// rows. (All at once would fill the few slots for misses and stall.)
 typedef struct source {
     const uint8_t *blk; // of row `row`, or of the panel
     uint64_t stride;

@@ -93,8 +93,8 @@ SL_INLINE void amx_tiles(float *acc, const sl_panel *panel, uint32_t n_panel, co
 
 SL_INLINE void multiply(float *acc, const sl_panel *panel, uint32_t n_panel, const sl_act_blk *act,
                         const uint32_t grp_len, const bool minima) {
-    // Groups of 16 columns fill half a tile at the same price, and lose to AVX-512: 85 GMAC/s to 110 (Q6_K), where groups
-    // of 32 win 159 to 126 (Q4_K) and 158 to 101 (Q8_0).
+    // Groups of 16 columns fill half a tile at the same price, and lose to AVX-512: 85 GMAC/s to 110 (Q6_K), where
+    // groups of 32 win 159 to 126 (Q4_K) and 158 to 101 (Q8_0).
     uint32_t n_row = grp_len == 32 ? act->n_row / AMX_ROWS * AMX_ROWS : 0;
     if (n_row) amx_tiles(acc, panel, n_panel, act, n_row, grp_len, minima);
     sl_act_blk rest = *act;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// AVX-512 VNNI: block weights times few rows of ACT16, straight from panel order. Nothing is stored on the way: the sink
-// of the unpackers multiplies what it gets, so loads of weights come at an even pace and the memory is never idle. The
-// order of float operations is that of matmul.h.
+// AVX-512 VNNI: block weights times few rows of ACT16, straight from panel order. Nothing is stored on the way: the
+// sink of the unpackers multiplies what it gets, so loads of weights come at an even pace and the memory is never
+// idle. The order of float operations is that of matmul.h.
 #include "backend/cpu/kernels/avx512/matmul_act_avx512.h"
 #include "backend/cpu/kernels/avx512/matmul_few_avx512.h"
 #include "backend/cpu/kernels/avx512/matmul_vec_avx512.h"

@@ -58,9 +58,7 @@ SL_INLINE float32x4_t v16_load_bf16_4(const uint16_t *p) {
 SL_INLINE v16 v16_load_bf16(const uint16_t *p) {
     return (v16){v16_load_bf16_4(p), v16_load_bf16_4(p + 4), v16_load_bf16_4(p + 8), v16_load_bf16_4(p + 12)};
 }
-SL_INLINE float32x4_t v16_swap4(float32x4_t x, int span) {
-    return span == 1 ? vrev64q_f32(x) : vextq_f32(x, x, 2);
-}
+SL_INLINE float32x4_t v16_swap4(float32x4_t x, int span) { return span == 1 ? vrev64q_f32(x) : vextq_f32(x, x, 2); }
 SL_INLINE v16 v16_swap(v16 x, int span) {
     if (span == 8) return (v16){x.c, x.d, x.a, x.b};
     if (span == 4) return (v16){x.b, x.a, x.d, x.c};
@@ -69,8 +67,8 @@ SL_INLINE v16 v16_swap(v16 x, int span) {
 SL_INLINE uint32_t v16_top_bits4(v16 x) {
     uint32x4_t mask = vdupq_n_u32(0x7fffffff);
 #define SL_MAGNITUDE(v) vandq_u32(vreinterpretq_u32_f32(v), mask)
-    return vmaxvq_u32(vmaxq_u32(vmaxq_u32(SL_MAGNITUDE(x.a), SL_MAGNITUDE(x.b)),
-                                vmaxq_u32(SL_MAGNITUDE(x.c), SL_MAGNITUDE(x.d))));
+    return vmaxvq_u32(
+        vmaxq_u32(vmaxq_u32(SL_MAGNITUDE(x.a), SL_MAGNITUDE(x.b)), vmaxq_u32(SL_MAGNITUDE(x.c), SL_MAGNITUDE(x.d))));
 #undef SL_MAGNITUDE
 }
 SL_INLINE uint32_t v16_top_bits(v16 x, v16 y) { return SL_MAX(v16_top_bits4(x), v16_top_bits4(y)); }
