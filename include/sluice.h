@@ -170,6 +170,8 @@ typedef struct sluice_engine_info {
     uint64_t token_bytes;       /* read from memory for one decoded token, without the KV cache */
     uint64_t kv_position_bytes; /* KV cache bytes of one position */
     char kv_k[8], kv_v[8];      /* types of the cache */
+    double read_gb_s; /* of a device with memory of its own: read bandwidth in 10^9 bytes a second, measured at start on
+                         its copies of weights; else 0 */
 } sluice_engine_info;
 
 typedef struct sluice_engine_stats { /* since creation */

@@ -13,8 +13,20 @@ pack=build-cuda
 
 if [ "${1:-}" = pack ]; then
     set -e
+    names="apps/sluice tools/sluice-synth tests/test_ops tests/test_tiny tests/test_bits"
+    # Programs of another state of the sources measure what nobody has: each must be newer than all that it is made of,
+    # and than the last commit.
+    commit=$(git log -1 --format=%ct)
+    for name in $names; do
+        newer=$(find src include "${name%%/*}" -type f -name '*.[ch]*' -newer "$2/$name" -print -quit)
+        [ "$(stat -c %Y "$2/$name")" -ge "$commit" ] || newer=${newer:-the last commit}
+        [ -z "$newer" ] || { echo "$2/$name is older than $newer: build it" >&2; exit 1; }
+    done
+    dirty=$(git status --porcelain -- src apps tools tests)
+    [ -z "$dirty" ] || echo "not committed, but packed:" $dirty >&2
     rm -rf $pack && mkdir -p $pack/lib
-    cp "$2"/apps/sluice "$2"/tools/sluice-synth "$2"/tests/test_{ops,tiny,bits} $pack/
+    for name in $names; do cp "$2/$name" $pack/; done
+    git log -1 --format='%h %s' > $pack/commit
     strip $pack/sluice $pack/sluice-synth $pack/test_*
     ldd $pack/sluice | awk '/=> \// && !/lib(c|m|stdc\+\+|gcc_s|tinfo)\.so/ {print $3}' | xargs -I{} cp -L {} $pack/lib/
     du -sh $pack
@@ -40,6 +52,7 @@ part() {
     rm "$log"
 }
 
+cat $pack/commit | tee -a "$out/all.log"
 nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.mem --format=csv
 TAIL=12 part ops 100 $pack/test_ops
 TAIL=12 part tiny 60 $pack/test_tiny

@@ -22,7 +22,7 @@ typedef struct bench_request {
 } bench_request;
 
 typedef struct bench_read { // the memory's bandwidth with a number of threads
-    int32_t n_thread;
+    int32_t n_thread;       // 0: a device's own memory, read by the device
     series gb_s;
 } bench_read;
 

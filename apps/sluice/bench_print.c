@@ -42,7 +42,8 @@ static int add_head(text *out, const bench *b) {
 }
 
 static int add_reads(text *out, const bench *b) {
-    int result = add(out, "\nmemory read  threads      GB/s  spread\n");
+    bool own = b->read[0].n_thread == 0;
+    int result = add(out, "\nmemory read  %s      GB/s  spread\n", own ? " device" : "threads");
     for (size_t i = 0; i < b->n_read && result == APP_OK; i++) {
         summary s = series_summarize(&b->read[i].gb_s);
         result = add(out, "%20d%10.1f%7.0f %%%s\n", (int)b->read[i].n_thread, s.p50, s.spread * 100,

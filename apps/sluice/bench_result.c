@@ -18,6 +18,10 @@ static int init_reads(bench *b) {
     // before and after all, before each round of prefills, before each run of decode
     size_t cap = 2 + (size_t)b->request.n_rep * (1 + b->n_decode);
     const sluice_engine_info *info = &b->session.engine_info;
+    if (info->read_gb_s > 0) {
+        b->n_read = 1;
+        return series_init(&b->read[0].gb_s, cap);
+    }
     if (info->n_thread > most) most = info->n_thread;
     if (info->n_thread_prefill > most) most = info->n_thread_prefill;
     for (int32_t n = 1; b->n_read < BENCH_MAX; n = n * 2 < most ? n * 2 : most) {

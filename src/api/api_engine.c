@@ -173,6 +173,7 @@ sluice_status sluice_engine_get_info(const sluice_engine *engine, sluice_engine_
         .wired_bytes = memory.wired_bytes,
         .token_bytes = sl_plan_cost(narrow, 1, 1, 0).weight_bytes,
         .kv_position_bytes = kv_position_bytes(narrow),
+        .read_gb_s = device.read_gb_s,
     };
     _Static_assert(sizeof out->device == sizeof device.name, "names of devices");
     memcpy(out->device, device.name, sizeof out->device);

@@ -29,6 +29,7 @@ typedef struct sl_device_info {
     uint64_t wired_bytes;           // of the copies of weights
     bool own_memory;                // buffers and copies of weights lie in memory that the CPU does not see
     uint64_t free_bytes;            // of that memory now
+    double read_gb_s; // of that memory, in 10^9 bytes a second, as copies of weights were read; 0: unknown
 } sl_device_info;
 
 // Memory of a device. `host` is its address for the CPU, or NULL if the CPU cannot see it.

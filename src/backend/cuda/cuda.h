@@ -15,6 +15,7 @@ struct sl_device {
     sl_cuda_weights *weights;    // owned; NULL before the first program
     uint32_t n_sm, shared_bytes; // see sl_cuda_task
     bool early;
+    double read_gb_s; // of its memory; 0 before the first program
     char name[96];
 };
 

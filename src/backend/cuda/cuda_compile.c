@@ -147,7 +147,10 @@ sl_status sl_cuda_compile(sl_device *device, sl_program **out, const sl_plan *pl
             return SL_FAIL(SL_BAD_ARG, "%s: the plan was laid out for another device", sl_host_op_text(&plan->op[i]));
     }
     // The programs of the other widths have the same weights and find the copies of the first.
-    if (!device->weights) SL_TRY(sl_cuda_weights_create(&device->weights, plan, memory, device->stream));
+    if (!device->weights) {
+        SL_TRY(sl_cuda_weights_create(&device->weights, plan, memory, device->stream));
+        SL_TRY(sl_cuda_weights_time(device->weights, &device->read_gb_s, device->stream));
+    }
     SL_TRY(sl_alloc(out, 1, sizeof **out, "the program"));
     (*out)->device = device;
     (*out)->plan = plan;

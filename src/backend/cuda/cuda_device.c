@@ -91,7 +91,7 @@ static sl_status device_open(sl_device **out, const sl_device_options *options) 
 static void device_info(const sl_device *device, sl_device_info *out) {
     size_t n_free = 0, n_total = 0;
     (void)cudaMemGetInfo(&n_free, &n_total);
-    *out = (sl_device_info){.own_memory = true, .free_bytes = n_free};
+    *out = (sl_device_info){.own_memory = true, .free_bytes = n_free, .read_gb_s = device->read_gb_s};
     memcpy(out->name, device->name, sizeof out->name);
 }
 

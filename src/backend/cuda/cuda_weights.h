@@ -22,6 +22,8 @@ uint64_t sl_cuda_weight_bytes(const sl_plan_weight *weight);
 
 sl_status sl_cuda_weights_create(sl_cuda_weights **out, const sl_plan *plan, const sl_program_memory *memory,
                                  cudaStream_t stream);
+// The speed of the device's memory, by reading the copies (at most 1 GiB of them) a few times; the best.
+sl_status sl_cuda_weights_time(const sl_cuda_weights *weights, double *gb_s, cudaStream_t stream);
 void sl_cuda_weights_destroy(sl_cuda_weights *weights); // NULL is fine
 
 // The copy of what lies at `host`, or NULL.

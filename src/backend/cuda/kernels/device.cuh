@@ -18,13 +18,8 @@ static const unsigned ALL = 0xffffffffu; // lanes
 // still earlier, may be read before this: a kernel lets the next one start when it has waited itself.
 static __device__ __forceinline__ void begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-#if defined(SL_TRY_EARLY)
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#else
     asm volatile("griddepcontrol.wait;" ::: "memory");
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
 #endif
 }
 

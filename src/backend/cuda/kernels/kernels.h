@@ -131,6 +131,9 @@ bool sl_cuda_attend_has_mma(const sl_cuda_task *task);
 cudaError_t sl_cuda_tile_pack(uint8_t *to, const uint8_t *from, uint8_t type, uint32_t n_row, uint32_t n_col,
                               cudaStream_t stream);
 
+// read.cu: reads memory that is 16-byte aligned and does nothing with it.
+cudaError_t sl_cuda_read(const uint8_t *from, uint64_t n_bytes, cudaStream_t stream);
+
 // Does this build hold code that the GPU can run?
 bool sl_cuda_has_code(void);
 

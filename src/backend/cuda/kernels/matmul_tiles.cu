@@ -16,18 +16,14 @@
 #include "backend/cuda/kernels/quant.cuh"
 #include "backend/cuda/kernels/tile.h"
 
-#if !defined(SL_TRY_STAGE)
-#define SL_TRY_STAGE 3
-#endif
-#if !defined(SL_TRY_WARP)
-#define SL_TRY_WARP 16
-#endif
 enum {
-    MAX_WARP = SL_TRY_WARP,
-    N_COL = 8,              // of the integer product
-    N_STAGE = SL_TRY_STAGE, // tiles of weights under way or in use, of a warp
-    BATCH_1 = 16,           // tiles of rows between two meetings of the warps, for one row
-    BATCH_8 = 2,            // for several
+    MAX_WARP = 16,
+    N_COL = 8,     // of the integer product
+    N_STAGE = 3,   // tiles of weights under way or in use, of a warp
+    N_STAGE_2 = 2, // the same where a warp has few tiles: what is asked for at once is then less of a rush
+    FEW_TILES = 5,
+    BATCH_1 = 16, // tiles of rows between two meetings of the warps, for one row
+    BATCH_8 = 2,  // for several
 };
 
 // ---- instructions ----------------------------------------------------------------------------------
@@ -65,7 +61,7 @@ struct head_k {
     __device__ __forceinline__ void load(const uint8_t *p, int lane) {
         row[0] = *(const uint4 *)(p + lane / 4 * 16), row[1] = *(const uint4 *)(p + (lane / 4 + 8) * 16);
     }
-    // The integers stay below 2^31: 2 * 63 * 32 * 15 * 32385 (q5_K: in two steps).
+    // The integers stay below 2^31: 2 * 63 * 32 * 15 * 32639 (q5_K: in two steps).
     __device__ __forceinline__ void scales(int upper, int t, int sc[2], int m[2]) const {
         const uint4 h = row[upper];
         uint32_t y = h.y >> 8 * t, z = h.z >> 8 * t, w = h.w >> 8 * t;
@@ -143,7 +139,7 @@ template <> struct packed<SL_TYPE_Q6_K> {
     static __device__ __forceinline__ void multiply(int32_t c[4], const uint32_t a[4], uint32_t b0, uint32_t) {
         product_u8_16(c, a[0], a[1], b0);
     }
-    // 32 is taken off by way of the activations' sums, which leaves at most 32 * 16 * 32385 = 2^24: exact.
+    // 32 is taken off by way of the activations' sums, which leaves at most 32 * 16 * 32639 < 2^24: exact.
     static __device__ __forceinline__ float value(const head &h, int upper, int, const int32_t x[4],
                                                   const int32_t s[4]) {
         uint32_t sc = h.scale[upper];
@@ -309,8 +305,7 @@ static __device__ __forceinline__ void add_tile_rows(float sum[2][2][4], const s
 #pragma unroll
             for (int upper = 0; upper < 2; upper++) {
                 int32_t x[T::N_SUM];
-                for (int i = 0; i < T::N_SUM; i++)
-                    x[i] = SL_ACT_BASE * c[i][0][2 * upper + r] + c[i][1][2 * upper + r];
+                for (int i = 0; i < T::N_SUM; i++) x[i] = SL_ACT_BASE * c[i][0][2 * upper + r] + c[i][1][2 * upper + r];
                 sum[upper][r][j] = __fmaf_rn(col[r].d, T::value(h, upper, j, x, s), sum[upper][r][j]);
             }
         }
@@ -375,7 +370,8 @@ static __device__ __forceinline__ void fetch(uint8_t *to, const sl_cuda_product 
         const entry e(d, w.i);
         const sl_cuda_matrix &m = t.matrix[e.matrix];
         const uint64_t tile = (uint64_t)e.tile * d.n_blk + k + w.at * d.n_k;
-        if ((int)A::TYPE == (int)B::TYPE || m.type == A::TYPE) copy_tile<A::BYTES>(to, m.weight + tile * A::BYTES, lane);
+        if ((int)A::TYPE == (int)B::TYPE || m.type == A::TYPE)
+            copy_tile<A::BYTES>(to, m.weight + tile * A::BYTES, lane);
         else copy_tile<B::BYTES>(to, m.weight + tile * B::BYTES, lane);
         w.next(d);
     }
@@ -394,8 +390,8 @@ static __device__ __forceinline__ float total(const sl_cuda_matrix &m, const flo
 
 // Results of the entries first .. of a batch. part: (entry, n_k, 16 outputs, N rows)
 template <int N>
-static __device__ __forceinline__ void finish(const sl_cuda_product &t, const deal &d, const float *part, uint32_t first,
-                                              uint32_t n_entry, uint32_t first_row, int32_t n_row) {
+static __device__ __forceinline__ void finish(const sl_cuda_product &t, const deal &d, const float *part,
+                                              uint32_t first, uint32_t n_entry, uint32_t first_row, int32_t n_row) {
     enum { PART = SL_TILE_ROWS * N };
     for (uint32_t i = threadIdx.x; i < n_entry / d.per_unit * PART; i += blockDim.x) {
         uint32_t at_entry = i / PART * d.per_unit, at = i % PART, row = first_row + at % N;
@@ -415,9 +411,18 @@ static __device__ __forceinline__ void finish(const sl_cuda_product &t, const de
 static __device__ __forceinline__ void take_row(uint8_t *to, const sl_cuda_product &t, uint32_t row, double *part) {
     const uint8_t *in = t.in + (uint64_t)row * t.in_stride;
     if (t.source == SL_CUDA_ACT16) {
+        enum { N_LOAD = 4 }; // under way at once
         const uint32_t n_bytes = 2 * t.n_col + t.n_col / SL_ACT_BLK_LEN * 4 + t.n_col / SL_ACT_SUM_LEN * 4;
-        for (uint32_t i = threadIdx.x * 4; i < n_bytes; i += blockDim.x * 4)
-            *(uint32_t *)(to + i) = *(const uint32_t *)(in + i);
+        const uint32_t n = (n_bytes + sizeof(uint4) - 1) / sizeof(uint4); // rows are padded
+        for (uint32_t i = threadIdx.x; i < n; i += N_LOAD * blockDim.x) {
+            uint4 x[N_LOAD];
+#pragma unroll
+            for (int j = 0; j < N_LOAD; j++)
+                if (i + j * blockDim.x < n) x[j] = ((const uint4 *)in)[i + j * blockDim.x];
+#pragma unroll
+            for (int j = 0; j < N_LOAD; j++)
+                if (i + j * blockDim.x < n) ((uint4 *)to)[i + j * blockDim.x] = x[j];
+        }
     } else
         quant_row(act16_of(to, t.n_col), (const float *)in, t.n_col, t.source == SL_CUDA_NORM_QUANT, t.norm, t.eps,
                   part);
@@ -451,7 +456,7 @@ template <> struct sums<N_COL> {
 };
 
 // The matrices' types are A and B.
-template <int A_TYPE, int B_TYPE, int N>
+template <int A_TYPE, int B_TYPE, int N, int STAGES>
 static __global__ void __launch_bounds__(MAX_WARP *WARP, 1)
     matmul_tiles(const __grid_constant__ sl_cuda_product t, const __grid_constant__ deal d) {
     typedef packed<A_TYPE> A;
@@ -460,15 +465,15 @@ static __global__ void __launch_bounds__(MAX_WARP *WARP, 1)
     extern __shared__ __align__(16) uint8_t shared[];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const uint32_t k = warp % d.n_k, at_once = warp / d.n_k, first = blockIdx.x * N_COL, n_warp = d.n_k * d.n_t;
-    uint8_t *ring = shared + warp * (N_STAGE * SLOT);
-    float *part = (float *)(shared + n_warp * (N_STAGE * SLOT));
+    uint8_t *ring = shared + warp * (STAGES * SLOT);
+    float *part = (float *)(shared + n_warp * (STAGES * SLOT));
     uint8_t *act = (uint8_t *)(part + n_warp * BATCH * SL_TILE_ROWS * N);
     walk w = {at_once, 0}, ahead = w;
     if (gridDim.x > 1) { // a wide program: are there such rows at all?
         begin();
         if (task_rows(t) <= (int32_t)first) return;
     }
-    for (int i = 0; i < N_STAGE - 1; i++) fetch<A, B>(ring + i * SLOT, t, d, ahead, k, lane);
+    for (int i = 0; i < STAGES - 1; i++) fetch<A, B>(ring + i * SLOT, t, d, ahead, k, lane);
     begin(); // weights do not depend on the kernel before; all else does
     const int32_t n = min(task_rows(t) - (int32_t)first, (int32_t)N_COL);
     if (n <= 0) return copy_wait<0>();
@@ -486,9 +491,9 @@ static __global__ void __launch_bounds__(MAX_WARP *WARP, 1)
             sums<N> sum;
             sum.clear();
             for (bool done = false; !done;) {
-                copy_wait<N_STAGE - 2>();
+                copy_wait<STAGES - 2>();
                 __syncwarp();
-                fetch<A, B>(ring + (stage + N_STAGE - 1) % N_STAGE * SLOT, t, d, ahead, k, lane);
+                fetch<A, B>(ring + (stage + STAGES - 1) % STAGES * SLOT, t, d, ahead, k, lane);
                 const uint8_t *p = ring + stage * SLOT;
                 const uint32_t blk = k + w.at * d.n_k;
                 if constexpr (N == 1) {
@@ -501,7 +506,7 @@ static __global__ void __launch_bounds__(MAX_WARP *WARP, 1)
                     }
                 } else if (is_a) add_tile_rows<A>(sum.s, t, p, first, n, blk, lane);
                 else add_tile_rows<B>(sum.s, t, p, first, n, blk, lane);
-                stage = (stage + 1) % N_STAGE;
+                stage = (stage + 1) % STAGES;
                 done = w.next(d);
             }
             sum.store(part + ((i * d.n_t + at_once) * d.n_k + k) * SL_TILE_ROWS * N, lane);
@@ -514,6 +519,9 @@ static __global__ void __launch_bounds__(MAX_WARP *WARP, 1)
 }
 
 // ---- launchers -------------------------------------------------------------------------------------
+
+static_assert(BATCH_1 == BATCH_8 * N_COL, "part sums take the same room");
+enum { PART_BYTES = BATCH_1 * SL_TILE_ROWS * sizeof(float) }; // part sums of a warp
 
 static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
@@ -538,22 +546,23 @@ static deal deal_of(const sl_cuda_product *t, uint32_t warp_bytes) {
 }
 
 // grid (eights of rows, units): thread blocks beside each other read the same weights.
-template <int A, int B, int N> static cudaError_t launch_tiles(const sl_cuda_product *t, cudaStream_t stream) {
-    static_assert(BATCH_1 == BATCH_8 * N_COL, "part sums take the same room");
-    const uint32_t slot_bytes = slot<packed<A>, packed<B>>::BYTES;
-    const uint32_t warp_bytes = N_STAGE * slot_bytes + BATCH_1 * SL_TILE_ROWS * sizeof(float);
-    deal d = deal_of(t, warp_bytes);
-    uint32_t n_warp = d.n_k * d.n_t, n_bytes = n_warp * warp_bytes + (N == 1 ? act_bytes(t->n_col) : 0);
+template <int A, int B, int N, int STAGES>
+static cudaError_t launch_tiles(const sl_cuda_product *t, const deal &d, cudaStream_t stream) {
+    const uint32_t slot_bytes = slot<packed<A>, packed<B>>::BYTES, n_warp = d.n_k * d.n_t;
+    const uint32_t n_bytes = n_warp * (STAGES * slot_bytes + PART_BYTES) + (N == 1 ? act_bytes(t->n_col) : 0);
     uint32_t in_turn = d.per_unit == 2 ? d.n_unit : (d.n_unit + d.n_t - 1) / d.n_t;
-    cudaError_t error = cudaFuncSetAttribute((const void *)matmul_tiles<A, B, N>,
+    cudaError_t error = cudaFuncSetAttribute((const void *)matmul_tiles<A, B, N, STAGES>,
                                              cudaFuncAttributeMaxDynamicSharedMemorySize, (int)n_bytes);
     if (error != cudaSuccess) return error;
     dim3 grid((t->n_row_max + N_COL - 1) / N_COL, min_u32(in_turn, t->n_sm));
-    return launch(t, matmul_tiles<A, B, N>, grid, n_warp * WARP, n_bytes, stream, *t, d);
+    return launch(t, matmul_tiles<A, B, N, STAGES>, grid, n_warp * WARP, n_bytes, stream, *t, d);
 }
 
 template <int A, int B> static cudaError_t launch_types(const sl_cuda_product *t, cudaStream_t stream) {
-    return t->n_row_max == 1 ? launch_tiles<A, B, 1>(t, stream) : launch_tiles<A, B, N_COL>(t, stream);
+    const deal d = deal_of(t, N_STAGE * slot<packed<A>, packed<B>>::BYTES + PART_BYTES);
+    const bool few = d.end[2] * d.n_blk < FEW_TILES * MAX_WARP * t->n_sm;
+    if (t->n_row_max > 1) return launch_tiles<A, B, N_COL, N_STAGE>(t, d, stream);
+    return few ? launch_tiles<A, B, 1, N_STAGE_2>(t, d, stream) : launch_tiles<A, B, 1, N_STAGE>(t, d, stream);
 }
 
 // Two types in one launch: those of the usual mixes.

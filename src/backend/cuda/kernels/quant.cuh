@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // ACT16 (plan/ir.h) from floats, 256 columns by a warp, eight of them a lane. The rounding is that of
-// backend/cpu/kernels/quant_act.h: d = max |x| / 32385, q = rint(x * (1 / d)), hi = q / 254 rounded, halves towards
-// zero; blocks too small for d are zeros, blocks that are not finite a NaN.
+// backend/cpu/kernels/quant_act.h: d = max |x| / 32639, q = rint(x * (1 / d)), hi and lo its bytes, the lower one signed;
+// blocks too small for d are zeros, blocks that are not finite a NaN.
 // The sum of squares of a norm is in double: of a lane's eight columns, then over the warp, then over the blocks; every
 // kernel that norms and quantises takes this order.
 #ifndef SL_BACKEND_CUDA_QUANT_CUH
@@ -10,6 +10,7 @@
 
 #include "backend/cuda/kernels/device.cuh"
 
+static_assert(SL_ACT_BASE == 256, "hi and lo are bytes");
 enum { ACT_MAX = 127 * SL_ACT_BASE + 127, PER_LANE = SL_ACT_BLK_LEN / WARP };
 
 // A row of ACT16 as its parts.
@@ -40,9 +41,9 @@ static __device__ __forceinline__ void quant_blk(const act16 &a, uint32_t b, con
     int32_t sum = 0;
     for (int i = 0; i < PER_LANE; i++) {
         float q = flat || wild ? 0.0f : rintf(x[i] * inverse);
-        int32_t whole = (int32_t)q, top_half = (int32_t)rintf(q * 0.003937f); // a little under 1 / 254
-        hi[i / 4] |= (uint32_t)(uint8_t)top_half << i % 4 * 8;
-        lo[i / 4] |= (uint32_t)(uint8_t)(whole - SL_ACT_BASE * top_half) << i % 4 * 8;
+        int32_t whole = (int32_t)q;
+        hi[i / 4] |= (uint32_t)(uint8_t)((whole + SL_ACT_BASE / 2) >> 8) << i % 4 * 8;
+        lo[i / 4] |= (uint32_t)(uint8_t)whole << i % 4 * 8;
         sum += whole;
     }
     sum += __shfl_xor_sync(ALL, sum, 1); // two lanes have the 16 columns of a sum
