@@ -5,6 +5,7 @@ set(SLUICE_CUDA_ARCHS "80;89;90a;100;120" CACHE STRING
   "compute capabilities to make code for; the last one also as PTX, for GPUs that come later")
 set(SL_CUDA_DIR)
 set(SL_CUDA_LIBS)
+set(SL_CUDA_PC_LIBS) # for users of the static library, through pkg-config
 if(SLUICE_CUDA STREQUAL "off" OR SLUICE_KERNELS_ONLY)
   return()
 endif()
@@ -47,4 +48,5 @@ set_target_properties(sl_kernels_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON CU
 set_property(GLOBAL APPEND PROPERTY SL_KERNEL_OBJECTS $<TARGET_OBJECTS:sl_kernels_cuda>)
 set(SL_CUDA_DIR backend/cuda)
 set(SL_CUDA_LIBS CUDA::cudart_static)
+set(SL_CUDA_PC_LIBS " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt -ldl")
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backend/registry.c PROPERTIES COMPILE_DEFINITIONS SL_CUDA)
