@@ -5,7 +5,7 @@
 
 enum { N_THREAD = 512, N_LOAD = 8 }; // loads of 16 bytes that a thread has under way
 
-static __device__ unsigned sink; // a use for what is read, or the assembler leaves the loads out
+static __device__ volatile unsigned sink; // a use for what is read, or the assembler leaves the loads out
 
 static __global__ void read_all(const uint4 *from, uint64_t n) {
     const uint64_t base = (uint64_t)blockIdx.x * N_THREAD * N_LOAD + threadIdx.x;
