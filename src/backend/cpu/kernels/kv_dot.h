@@ -234,7 +234,7 @@ SL_INLINE kv_sum kv_sum_add(kv_sum s, kv_codes c, const kv_ints *x, int j, bool 
 
 SL_INLINE v16 kv_sum_end(kv_sum s, int32_t less, int doubled) {
     v16 r;
-    for (int i = 0; i < SL_V16; i++) r.f[i] = (float)((s.of[i] << doubled) - less);
+    for (int i = 0; i < SL_V16; i++) r.f[i] = (float)(s.of[i] * (1 << doubled) - less);
     return r;
 }
 

@@ -14,7 +14,8 @@ enum { TILE_ROWS = 6 };
 SL_INLINE void add_plane(__m512i x[TILE_ROWS][SL_PANEL_PAIR], const sl_panel *panel, const int8_t *const a[TILE_ROWS],
                          uint32_t at, const uint32_t n_row, const uint32_t n_panel, const uint32_t grp_len) {
     SL_UNROLL
-    for (uint32_t k = at; k < at + grp_len; k += 4) {
+    for (uint32_t j = 0; j < grp_len; j += 4) {
+        uint32_t k = at + j;
         __m512i q[SL_PANEL_PAIR];
         SL_UNROLL
         for (uint32_t p = 0; p < n_panel; p++) q[p] = _mm512_load_si512(panel[p].q[k / 4]);
