@@ -48,5 +48,5 @@ set_target_properties(sl_kernels_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON CU
 set_property(GLOBAL APPEND PROPERTY SL_KERNEL_OBJECTS $<TARGET_OBJECTS:sl_kernels_cuda>)
 set(SL_CUDA_DIR backend/cuda)
 set(SL_CUDA_LIBS CUDA::cudart_static)
-set(SL_CUDA_PC_LIBS " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt -ldl")
+set(SL_CUDA_PC_LIBS " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt -ldl -lstdc++")
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backend/registry.c PROPERTIES COMPILE_DEFINITIONS SL_CUDA)
