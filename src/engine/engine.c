@@ -129,6 +129,7 @@ sl_status sl_engine_create(sl_engine **out, const sl_model *model, const sl_engi
         sl_engine_destroy(e);
         return status;
     }
+    sl_code_prefault();
     sl_faults faults = sl_faults_now();
     e->stats = (sl_engine_stats){.n_minor_fault = faults.n_minor, .n_major_fault = faults.n_major};
     *out = e;

@@ -70,6 +70,9 @@ typedef struct sl_faults {
     uint64_t n_minor, n_major; // of the process since its start (getrusage)
 } sl_faults;
 sl_faults sl_faults_now(void);
+// Maps the program's code and constants in, as far as the system allows, so that code which first runs in the middle of
+// an answer takes no fault.
+void sl_code_prefault(void);
 
 // ---- time
 // --------------------------------------------------------------------------------------------------
