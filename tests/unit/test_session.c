@@ -53,6 +53,12 @@ static void prefill(sl_engine *e, int32_t seq, const int32_t *ids, size_t n) {
     REQUIRE_OK(sl_engine_prefill(e, seq, ids, n, NULL, NULL), sl_error_text());
 }
 
+// Sequence 0 with N random ids, which the caller gets.
+static void fill(sl_engine *e, int32_t ids[N]) {
+    random_ids(ids, N);
+    prefill(e, 0, ids, N);
+}
+
 static void same_logits(const sl_engine *a, const sl_engine *b) {
     REQUIRE(sl_engine_logits(a, 0) && sl_engine_logits(b, 0));
     size_t n_bytes = sl_engine_plan(a, 0)->n_vocab * sizeof(float);
@@ -185,8 +191,7 @@ TEST(foreign_files_are_refused_by_name) {
     sl_engine_options o = options_of(&sl_backend_cpu, SL_TYPE_F16);
     sl_engine *e = open_engine(m, &o);
     int32_t ids[N];
-    random_ids(ids, N);
-    prefill(e, 0, ids, N);
+    fill(e, ids);
     REQUIRE_OK(sl_engine_session_save(e, 0, file_path("s"), NULL, 0), sl_error_text());
     sl_engine_destroy(e);
     sl_model_close(m);
@@ -211,8 +216,7 @@ TEST(a_kill_in_the_middle_of_a_save_leaves_the_old_file_or_the_new) {
     sl_engine_options o = options_of(&sl_backend_ref, SL_TYPE_F32); // has no threads, which a fork would lose
     sl_engine *e = open_engine(m, &o), *other = open_engine(m, &o);
     int32_t ids[N];
-    random_ids(ids, N);
-    prefill(e, 0, ids, N);
+    fill(e, ids);
     const char *path = file_path("killed");
     REQUIRE_OK(sl_engine_session_save(e, 0, path, NULL, 0), sl_error_text());
     for (int i = 0; i < 25; i++) {
@@ -235,8 +239,7 @@ TEST(a_full_disk_leaves_the_old_file) {
     sl_engine_options o = options_of(&sl_backend_ref, SL_TYPE_F32);
     sl_engine *e = open_engine(m, &o);
     int32_t ids[N];
-    random_ids(ids, N);
-    prefill(e, 0, ids, N);
+    fill(e, ids);
     REQUIRE_OK(sl_engine_session_save(e, 0, file_path("s"), NULL, 0), sl_error_text());
     size_t n = read_file(file_path("s"), bytes, sizeof bytes);
     signal(SIGXFSZ, SIG_IGN);
@@ -377,8 +380,7 @@ TEST(requests_at_the_same_time_share_their_beginning) {
     sl_engine_options o = options_of(&sl_backend_cpu, SL_TYPE_F16);
     sl_engine *e = open_engine(m, &o);
     int32_t ids[N];
-    random_ids(ids, N);
-    prefill(e, 0, ids, N);
+    fill(e, ids);
     ids[70]++;
     uint64_t n_row = rows_of(e);
     prefill(e, 1, ids, N); // while sequence 0 lives
