@@ -54,7 +54,11 @@ static int answer_turn(chat_state *c, const int32_t *ids, size_t n_ids) {
     if (result == APP_OK) result = out_write("\n", 1);
     if (result == APP_OK && a.stop == STOP_CONTEXT)
         fputs("(The context is full. /undo takes back a turn, /clear starts anew.)\n", stderr);
-    if (result == APP_OK && a.stop == STOP_INTERRUPTED) fputs("(stopped)\n", stderr);
+    if (result == APP_OK && a.stop == STOP_INTERRUPTED) {
+        fputs(a.text.n ? "(stopped)\n" : "(stopped before the answer began: the message was not taken)\n", stderr);
+        // Many templates refuse two messages of the user in a row.
+        if (!a.text.n) conversation_drop_last(&c->said);
+    }
     if (result == APP_OK) run_print_speed(c->session, &a);
     if (result == APP_OK && a.text.n) result = conversation_add(&c->said, "assistant", a.text.data, a.text.n);
     if (result == APP_OK) keep_session(c);

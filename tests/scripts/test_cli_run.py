@@ -110,7 +110,7 @@ class Run(Case):
 class Chat(Case):
     """On a pseudo-terminal, as a person would."""
 
-    def setUp(self):
+    def begin(self, *options):
         self.home = tempfile.TemporaryDirectory()
         self.addCleanup(self.home.cleanup)
         environment = {**os.environ, "HOME": self.home.name, "TERM": "dumb"}
@@ -119,7 +119,7 @@ class Chat(Case):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             try:
-                os.execve(SLUICE, [SLUICE, "run", path, "--temp", "0", "-n", "24", "--ctx", "256"], environment)
+                os.execve(SLUICE, [SLUICE, "run", path, "--temp", "0", "-n", "24", "--ctx", "256", *options], environment)
             finally:
                 os._exit(127)
         self.addCleanup(self.end)
@@ -156,7 +156,16 @@ class Chat(Case):
         self.expect(b"\n> ")
         return before
 
+    def left(self, seconds=60):
+        """The program has ended well."""
+        deadline = time.monotonic() + seconds
+        while (ended := os.waitpid(self.pid, os.WNOHANG)) == (0, 0):
+            self.assertLess(time.monotonic(), deadline, "the program goes on")
+            time.sleep(0.01)
+        self.assertEqual(ended[1], 0)
+
     def test_commands_and_memory(self):
+        self.begin()
         def computed(line):
             return int(self.say(line, b" tokens,").rpartition(b"prompt ")[2])
 
@@ -174,31 +183,42 @@ class Chat(Case):
         said = [m["content"] for m in json.loads(saved.read_text())["messages"] if m["role"] == "user"]
         self.assertEqual(said, ["first\nsecond", "one\ntwo"])
         os.write(self.fd, b"/quit\n")
-        self.assertEqual(os.waitpid(self.pid, 0)[1], 0)
+        self.left()
         history = pathlib.Path(self.home.name, ".local/state/sluice/history")
         self.assertIn("My", history.read_text())
         self.assertEqual(history.stat().st_mode & 0o077, 0)
 
     def test_context_full(self):
+        self.begin()
         self.say(b"word " * 300, b"/clear starts anew")
         self.say(b"/stats", b" 0 messages")  # it was not taken
         self.say(b"Hello", b"tok/s")
 
     def test_keys(self):
-        time.sleep(0.5)  # libedit takes over the keys just after it has printed the prompt
+        self.begin()
         os.write(self.fd, b"a half-written line\x03")
         self.expect(b"\n> ")
         self.say(b"/stats", b" 0 messages")
         os.write(self.fd, b"\x04")
-        self.assertEqual(os.waitpid(self.pid, 0)[1], 0)
+        self.left()
 
     def test_interrupted_answer(self):
-        os.write(self.fd, b"Count from one to a thousand.\n")
-        self.expect(b"thousand.\r\n")
-        self.expect(b"1")  # the answer has begun
+        self.begin()
+        os.write(self.fd, b"Count from one to twenty.\n")
+        self.expect(b"twenty.\r\n")
+        self.expect(b"The ")  # the answer has begun
         os.write(self.fd, b"\x03")
         self.expect(b"\n> ")
         self.say(b"/stats", b" 2 messages")
+
+    def test_interrupted_prompt(self):
+        self.begin("--backend", "ref", "--chunk", "4")  # slow enough for a bar
+        os.write(self.fd, b"Hello " * 100 + b"\n")
+        self.expect(b"prompt [")
+        os.write(self.fd, b"\x03")
+        self.expect(b"message was not taken")
+        self.expect(b"\n> ")
+        self.say(b"/stats", b" 0 messages")
 
 
 class Others(Case):
