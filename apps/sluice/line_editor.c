@@ -107,8 +107,8 @@ line_result line_editor_read(line_editor *e, text *message) {
     e->more = e->discarded = false;
     for (;;) {
         int n = 0;
-        // Before the prompt, not after it as el_gets would: a Ctrl-D that comes between the two is turned into a zero byte
-        // by the change of mode.
+        // Before the prompt, not after it as el_gets would: a Ctrl-D between the two is turned into a zero byte by the
+        // change of mode.
         el_set(e->edit, EL_PREP_TERM, 1);
         const char *line = el_gets(e->edit, &n);
         if (e->discarded) return LINE_DISCARDED;

@@ -25,8 +25,10 @@
 #ifndef SL_BACKEND_CPU_MATMUL_UNPACK_H
 #define SL_BACKEND_CPU_MATMUL_UNPACK_H
 
-#include "base/compiler.h"
+#include <stdatomic.h>
+
 #include "backend/cpu/kernels/matmul.h"
+#include "base/compiler.h"
 #include "quant/blocks.h"
 
 enum { SIGNED_OFFSET = 128, MXFP4_OFFSET = 12 };
@@ -46,23 +48,32 @@ SL_INLINE vec take(vec v, uint32_t from, uint32_t to, int mask) {
 // Where the bytes come from: blocks of the file, or of a panel order (backend/cpu/repack.h), in which the bytes at
 // `off` of all rows' blocks are at 16 * off of the panel's.
 //
-// Memory and arithmetic go on side by side as each load asks for as many bytes as it takes itself. In panel order these
-// are the bytes a little further on, for the panels of a thread are one stream. In a file they are, for the second
-// level of the caches, those of a later panel, in the order of memory, and for the first level those of the same
-// rows. (All at once would fill the few slots for misses and stall.)
+// Memory and arithmetic go on side by side as bytes are asked for at the pace at which they are used; all at once would
+// fill the few slots for misses and stall. In panel order each 32 columns ask for as many bytes further on, for the
+// panels of a thread are one stream. In a file each load asks, for the second level of the caches, for bytes of a later
+// panel, in the order of memory, and for the first level for those of the same rows.
 typedef struct source {
     const uint8_t *blk; // of row `row`, or of the panel
     uint64_t stride;
     uint32_t row;
     bool packed;
     const uint8_t *next;
-    uint32_t turn; // which quarter of the rows is asked for
+    uint32_t turn;      // which quarter of the rows is asked for
+    uint32_t col_bytes; // of 32 columns of a panel
 } source;
 
 enum {
-    AHEAD = 192, // bytes; measured: 64..320 are alike, none is 15 % slower on K types
-    PACKED_AHEAD = 4096,
+    AHEAD = 192,         // bytes; measured: 64..320 are alike, none is 15 % slower on K types
+    PACKED_AHEAD = 8192, // measured: 6 to 32 KiB are alike
 };
+
+// The source of blocks of blk_bytes bytes and blk_len columns.
+SL_INLINE source source_of(const sl_panel_source *from, const bool packed, uint32_t blk_bytes, uint32_t blk_len) {
+    return (source){.stride = from->w_row_bytes,
+                    .packed = packed,
+                    .next = packed ? from->w + PACKED_AHEAD : from->next,
+                    .col_bytes = SL_CPU_PANEL_ROWS * blk_bytes / (blk_len / 32)};
+}
 
 SL_INLINE void ask(source *s, const uint8_t *p) {
     SL_UNROLL
@@ -75,9 +86,7 @@ SL_INLINE void ask(source *s, const uint8_t *p) {
 
 // The unit of `unit` bytes at `off` of all rows.
 SL_INLINE const uint8_t *packed_unit(const source *s, uint32_t off, uint32_t unit) {
-    const uint8_t *p = s->blk + SL_CPU_PANEL_ROWS * off;
-    if (s->row == 0 && unit == 4) SL_PREFETCH(p + PACKED_AHEAD);
-    return p + s->row * unit;
+    return s->blk + SL_CPU_PANEL_ROWS * off + s->row * unit;
 }
 
 SL_INLINE void load(vec out[4], source *s, uint32_t off) {
@@ -115,6 +124,18 @@ SL_INLINE fvec load_e8m0(source *s, uint32_t off) {
     return f_e8m0(s->packed ? v_octets(packed_unit(s, off, 1)) : load1(s, off));
 }
 
+// 32 columns of the rows that are at hand.
+SL_INLINE void put(sink *out, uint32_t at, source *s, const vec q[8]) {
+    // Compilers would load what all unrolled columns are multiplied with before the first product, and spill it.
+    atomic_signal_fence(memory_order_acq_rel);
+    if (s->packed && s->row == 0) {
+        SL_UNROLL
+        for (uint32_t i = 0; i < s->col_bytes; i += 64) SL_PREFETCH(s->next + i);
+        s->next += s->col_bytes;
+    }
+    put_cols(out, at, s->row, q);
+}
+
 // ---- plain blocks ------------------------------------------------------------------------------------------
 
 // 16 bytes of nibbles as halves: 32 columns.
@@ -125,26 +146,26 @@ SL_INLINE void load_halves(vec q[8], source *s, uint32_t qs) {
     for (uint32_t i = 0; i < 4; i++) q[i] = v_and(v[i], 0x0f), q[4 + i] = take(v[i], 4, 0, 0x0f);
 }
 
-SL_INLINE void put_halves(sink *out, uint32_t at, uint32_t row, source *s, uint32_t qs) {
+SL_INLINE void put_halves(sink *out, uint32_t at, source *s, uint32_t qs) {
     vec q[8];
     load_halves(q, s, qs);
-    put_cols(out, at, row, q);
+    put(out, at, s, q);
 }
 
-SL_INLINE void put_halves_5(sink *out, uint32_t at, uint32_t row, source *s, uint32_t qs, vec qh) {
+SL_INLINE void put_halves_5(sink *out, uint32_t at, source *s, uint32_t qs, vec qh) {
     vec q[8];
     load_halves(q, s, qs);
     SL_UNROLL
     for (uint32_t i = 0; i < 8; i++) q[i] = v_set16(q[i], qh, i);
-    put_cols(out, at, row, q);
+    put(out, at, s, q);
 }
 
-SL_INLINE void put_halves_book(sink *out, uint32_t at, uint32_t row, source *s, uint32_t qs, const uint8_t table[16]) {
+SL_INLINE void put_halves_book(sink *out, uint32_t at, source *s, uint32_t qs, const uint8_t table[16]) {
     vec q[8];
     load_halves(q, s, qs);
     SL_UNROLL
     for (uint32_t i = 0; i < 8; i++) q[i] = v_look(table, q[i]);
-    put_cols(out, at, row, q);
+    put(out, at, s, q);
 }
 
 // The body runs for each vector of rows and each block.
@@ -161,70 +182,70 @@ SL_INLINE bool at_block(source *s, const sl_panel_source *from, uint32_t row, ui
 }
 
 SL_INLINE void unpack_q4_0(sink *out, const sl_panel_source *from, const bool packed) {
-    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
+    source s = source_of(from, packed, sizeof(sl_blk_q4_0), 32);
     FOR_BLOCKS(sl_blk_q4_0) {
         put_scale(out, b, row, load_f16(&s, 0));
-        put_halves(out, b, row, &s, AT(sl_blk_q4_0, qs));
+        put_halves(out, b, &s, AT(sl_blk_q4_0, qs));
     }
 }
 
 SL_INLINE void unpack_q4_1(sink *out, const sl_panel_source *from, const bool packed) {
-    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
+    source s = source_of(from, packed, sizeof(sl_blk_q4_1), 32);
     FOR_BLOCKS(sl_blk_q4_1) {
         vec dm = load1(&s, 0);
         put_scale(out, b, row, f_f16(dm, 0));
         put_min(out, b, row, f_f16(dm, 1));
-        put_halves(out, b, row, &s, AT(sl_blk_q4_1, qs));
+        put_halves(out, b, &s, AT(sl_blk_q4_1, qs));
     }
 }
 
 SL_INLINE void unpack_q5_0(sink *out, const sl_panel_source *from, const bool packed) {
-    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
+    source s = source_of(from, packed, sizeof(sl_blk_q5_0), 32);
     FOR_BLOCKS(sl_blk_q5_0) {
         put_scale(out, b, row, load_f16(&s, 0));
-        put_halves_5(out, b, row, &s, AT(sl_blk_q5_0, qs), load1(&s, AT(sl_blk_q5_0, qh)));
+        put_halves_5(out, b, &s, AT(sl_blk_q5_0, qs), load1(&s, AT(sl_blk_q5_0, qh)));
     }
 }
 
 SL_INLINE void unpack_q5_1(sink *out, const sl_panel_source *from, const bool packed) {
-    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
+    source s = source_of(from, packed, sizeof(sl_blk_q5_1), 32);
     FOR_BLOCKS(sl_blk_q5_1) {
         vec dm = load1(&s, 0);
         put_scale(out, b, row, f_f16(dm, 0));
         put_min(out, b, row, f_f16(dm, 1));
-        put_halves_5(out, b, row, &s, AT(sl_blk_q5_1, qs), load1(&s, AT(sl_blk_q5_1, qh)));
+        put_halves_5(out, b, &s, AT(sl_blk_q5_1, qs), load1(&s, AT(sl_blk_q5_1, qh)));
     }
 }
 
 SL_INLINE void unpack_q8_0(sink *out, const sl_panel_source *from, const bool packed) {
-    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
+    source s = source_of(from, packed, sizeof(sl_blk_q8_0), 32);
     FOR_BLOCKS(sl_blk_q8_0) {
         put_scale(out, b, row, load_f16(&s, 0));
         vec v[8];
         load2(v, &s, AT(sl_blk_q8_0, qs));
         SL_UNROLL
         for (uint32_t i = 0; i < 8; i++) v[i] = v_add128(v[i]);
-        put_cols(out, b, row, v);
+        put(out, b, &s, v);
     }
 }
 
 SL_INLINE void unpack_iq4_nl(sink *out, const sl_panel_source *from, const bool packed) {
-    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
+    source s = source_of(from, packed, sizeof(sl_blk_iq4_nl), 32);
     uint8_t table[16];
     book(table, iq4_values, SIGNED_OFFSET);
     FOR_BLOCKS(sl_blk_iq4_nl) {
         put_scale(out, b, row, load_f16(&s, 0));
-        put_halves_book(out, b, row, &s, AT(sl_blk_iq4_nl, qs), table);
+        put_halves_book(out, b, &s, AT(sl_blk_iq4_nl, qs), table);
     }
 }
 
 SL_INLINE void unpack_mxfp4(sink *out, const sl_panel_source *from, const bool packed) {
-    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
+    source s = source_of(from, packed, sizeof(sl_blk_mxfp4), 32);
     uint8_t table[16];
     book(table, mxfp4_values, MXFP4_OFFSET);
     FOR_BLOCKS(sl_blk_mxfp4) {
         put_scale(out, b, row, load_e8m0(&s, 0));
-        put_halves_book(out, b, row, &s, AT(sl_blk_mxfp4, qs), table);
+        put_halves_book(out, b, &s, AT(sl_blk_mxfp4, qs), table);
     }
 }
 
@@ -248,7 +269,7 @@ SL_INLINE void put_k_header(sink *out, uint32_t row, source *s, float odd) {
 // High nibbles stay where they are: bytes 16 times as large with scales a 16th as large are the same floats, and no
 // shift.
 SL_INLINE void unpack_q4_k(sink *out, const sl_panel_source *from, const bool packed) {
-    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
+    source s = source_of(from, packed, sizeof(sl_blk_q4_k), SL_ACT_BLK_LEN);
     FOR_BLOCKS(sl_blk_q4_k) {
         put_k_header(out, row, &s, 16);
         for (uint32_t run = 0; run < 4; run++) { // 64 columns: 32 low nibbles, 32 high
@@ -256,14 +277,14 @@ SL_INLINE void unpack_q4_k(sink *out, const sl_panel_source *from, const bool pa
             load2(v, &s, AT(sl_blk_q4_k, qs) + 32 * run);
             SL_UNROLL
             for (uint32_t i = 0; i < 8; i++) q[0][i] = v_and(v[i], 0x0f), q[1][i] = v_and(v[i], 0xf0);
-            put_cols(out, 2 * run, row, q[0]);
-            put_cols(out, 2 * run + 1, row, q[1]);
+            put(out, 2 * run, &s, q[0]);
+            put(out, 2 * run + 1, &s, q[1]);
         }
     }
 }
 
 SL_INLINE void unpack_q5_k(sink *out, const sl_panel_source *from, const bool packed) {
-    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
+    source s = source_of(from, packed, sizeof(sl_blk_q5_k), SL_ACT_BLK_LEN);
     FOR_BLOCKS(sl_blk_q5_k) {
         put_k_header(out, row, &s, 1);
         vec high[8]; // bit k of a byte: column 32 k + l
@@ -277,14 +298,14 @@ SL_INLINE void unpack_q5_k(sink *out, const sl_panel_source *from, const bool pa
                 q[0][i] = v_or(v_and(v[i], 0x0f), take(high[i], 2 * run, 4, 0x10));
                 q[1][i] = v_or(take(v[i], 4, 0, 0x0f), take(high[i], 2 * run + 1, 4, 0x10));
             }
-            put_cols(out, 2 * run, row, q[0]);
-            put_cols(out, 2 * run + 1, row, q[1]);
+            put(out, 2 * run, &s, q[0]);
+            put(out, 2 * run + 1, &s, q[1]);
         }
     }
 }
 
 SL_INLINE void unpack_q6_k(sink *out, const sl_panel_source *from, const bool packed) {
-    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
+    source s = source_of(from, packed, sizeof(sl_blk_q6_k), SL_ACT_BLK_LEN);
     FOR_BLOCKS(sl_blk_q6_k) {
         vec sub[4];
         load(sub, &s, AT(sl_blk_q6_k, scales));
@@ -302,14 +323,14 @@ SL_INLINE void unpack_q6_k(sink *out, const sl_panel_source *from, const bool pa
                 SL_UNROLL
                 for (uint32_t i = 0; i < 8; i++)
                     q[i] = v_or(take(v[j % 2][i], j / 2 * 4, 0, 0x0f), take(h[i], 2 * j, 4, 0x30));
-                put_cols(out, 4 * run + j, row, q);
+                put(out, 4 * run + j, &s, q);
             }
         }
     }
 }
 
 SL_INLINE void unpack_q3_k(sink *out, const sl_panel_source *from, const bool packed) {
-    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
+    source s = source_of(from, packed, sizeof(sl_blk_q3_k), SL_ACT_BLK_LEN);
     FOR_BLOCKS(sl_blk_q3_k) {
         uint32_t scales = AT(sl_blk_q3_k, scales);
         vec a = load1(&s, scales), c = load1(&s, scales + 4), h = load1(&s, scales + 8);
@@ -330,14 +351,14 @@ SL_INLINE void unpack_q3_k(sink *out, const sl_panel_source *from, const bool pa
                 SL_UNROLL
                 for (uint32_t i = 0; i < 8; i++)
                     q[i] = v_or(take(v[i], 2 * j, 0, 0x03), take(high[i], 4 * run + j, 2, 0x04));
-                put_cols(out, 4 * run + j, row, q);
+                put(out, 4 * run + j, &s, q);
             }
         }
     }
 }
 
 SL_INLINE void unpack_q2_k(sink *out, const sl_panel_source *from, const bool packed) {
-    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
+    source s = source_of(from, packed, sizeof(sl_blk_q2_k), SL_ACT_BLK_LEN);
     FOR_BLOCKS(sl_blk_q2_k) {
         vec sub[4], dd = load1(&s, AT(sl_blk_q2_k, d));
         load(sub, &s, AT(sl_blk_q2_k, scales));
@@ -355,14 +376,14 @@ SL_INLINE void unpack_q2_k(sink *out, const sl_panel_source *from, const bool pa
                 vec q[8];
                 SL_UNROLL
                 for (uint32_t i = 0; i < 8; i++) q[i] = take(v[i], 2 * j, 0, 0x03);
-                put_cols(out, 4 * run + j, row, q);
+                put(out, 4 * run + j, &s, q);
             }
         }
     }
 }
 
 SL_INLINE void unpack_iq4_xs(sink *out, const sl_panel_source *from, const bool packed) {
-    source s = {.stride = from->w_row_bytes, .packed = packed, .next = from->next};
+    source s = source_of(from, packed, sizeof(sl_blk_iq4_xs), SL_ACT_BLK_LEN);
     uint8_t table[16];
     book(table, iq4_values, SIGNED_OFFSET);
     FOR_BLOCKS(sl_blk_iq4_xs) {
@@ -372,7 +393,7 @@ SL_INLINE void unpack_iq4_xs(sink *out, const sl_panel_source *from, const bool 
         for (uint32_t g = 0; g < 8; g++) {
             vec lo = take(low, 4 * g, 0, 0x0f), hi = take(h, 16 + 2 * g, 4, 0x30);
             put_scale(out, g, row, f_mul(d, f_sub(f_byte(v_or(lo, hi), 0), 32)));
-            put_halves_book(out, g, row, &s, AT(sl_blk_iq4_xs, qs) + 16 * g, table);
+            put_halves_book(out, g, &s, AT(sl_blk_iq4_xs, qs) + 16 * g, table);
         }
     }
 }

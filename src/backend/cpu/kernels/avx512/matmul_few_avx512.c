@@ -3,8 +3,6 @@
 // AVX-512 VNNI: block weights times few rows of ACT16, straight from panel order. Nothing is stored on the way: the
 // sink of the unpackers multiplies what it gets, so loads of weights come at an even pace and the memory is never
 // idle. The order of float operations is that of matmul.h.
-#include <stdatomic.h>
-
 #include "backend/cpu/kernels/avx512/matmul_act_avx512.h"
 #include "backend/cpu/kernels/avx512/matmul_few_avx512.h"
 #include "backend/cpu/kernels/avx512/matmul_vec_avx512.h"
@@ -32,8 +30,6 @@ SL_INLINE void put_min(sink *out, uint32_t grp, uint32_t row, __m512 v) {
 SL_INLINE void put_cols(sink *out, uint32_t at, uint32_t row, const __m512i q[8]) {
     const uint32_t n_grp = 32 / out->grp_len, n_quad = out->grp_len / 4;
     (void)row;
-    // Compilers would load the activations of all unrolled columns before the first product, and spill them.
-    atomic_signal_fence(memory_order_acq_rel);
     SL_UNROLL
     for (uint32_t g = 0; g < n_grp; g++) SL_UNROLL
     for (uint32_t i = 0; i < out->n_row; i++) {
