@@ -14,6 +14,7 @@ struct sl_device {
     cudaStream_t stream;         // owned
     sl_cuda_weights *weights;    // owned; NULL before the first program
     uint32_t n_sm, shared_bytes; // see sl_cuda_task
+    uint32_t most_parts;         // see sl_cuda_n_part
     bool early;
     double read_gb_s; // of its memory; 0 before the first program
     char name[96];

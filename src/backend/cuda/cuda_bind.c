@@ -47,7 +47,7 @@ static void bind_kv(sl_cuda_task *t, const sl_program *p, const sl_op *op, const
     t->k_blk_bytes = kv->k_blk_bytes, t->v_blk_bytes = kv->v_blk_bytes;
     t->n_head_kv = kv->n_head_kv, t->head_dim = kv->head_dim, t->v_dim = kv->v_dim;
     t->type_k = kv->type_k, t->type_v = kv->type_v;
-    t->n_part = sl_cuda_n_part(p->device->n_sm, kv->n_head_kv);
+    t->n_part = sl_cuda_n_part(p->device->n_sm, kv->n_head_kv, p->device->most_parts);
     t->partial = (float *)(void *)((uint8_t *)memory->workspace->handle + p->plan->scratch_off);
 }
 

@@ -64,12 +64,13 @@ sl_status sl_cuda_supports(void *device, const sl_plan *plan, const sl_op *op, s
     SL_TRY(check_op(plan, op));
     for (int i = 0; i < 2; i++)
         if (op->weight[i] != SL_NO_WEIGHT) need->copy_bytes[i] = sl_cuda_weight_bytes(&plan->weight[op->weight[i]]);
-    if (op->code == SL_OP_ATTEND && plan->shape.n_row_max <= SL_CUDA_NARROW)
-        need->scratch_bytes = sl_cuda_partial_floats(
-                                  plan->shape.n_row_max, op->attr.attend.n_head,
-                                  sl_cuda_n_part(((const sl_device *)device)->n_sm, sl_cuda_kv_of(plan, op)->n_head_kv),
-                                  sl_cuda_kv_of(plan, op)->v_dim) *
-                              sizeof(float);
+    if (op->code == SL_OP_ATTEND && plan->shape.n_row_max <= SL_CUDA_NARROW) {
+        const sl_device *d = device;
+        const sl_plan_kv *kv = sl_cuda_kv_of(plan, op);
+        uint32_t n_part = sl_cuda_n_part(d->n_sm, kv->n_head_kv, d->most_parts);
+        need->scratch_bytes =
+            sl_cuda_partial_floats(plan->shape.n_row_max, op->attr.attend.n_head, n_part, kv->v_dim) * sizeof(float);
+    }
     return SL_OK;
 }
 

@@ -72,6 +72,7 @@ static sl_status open_into(sl_device *device) {
     device->n_sm = (uint32_t)props.multiProcessorCount;
     device->shared_bytes = (uint32_t)props.sharedMemPerBlockOptin;
     device->early = props.major >= 9;
+    device->most_parts = device->early ? sl_cuda_attend_most_parts() : SL_CUDA_MOST_PARTS;
     SL_CUDA_TRY(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking), "making a stream");
     return SL_OK;
 }

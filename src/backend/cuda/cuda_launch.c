@@ -3,8 +3,7 @@
 // All launches of a program, in order. Ops beside each other that one kernel can do share a launch:
 //
 //   [NORM_QUANT or QUANT], up to three MATMUL of one input or a MATMUL_ADD, [GLU_QUANT of two of them]
-//   ROPE, KV_WRITE, ROPE          (K rotated and written, Q rotated)
-//   ATTEND, [QUANT]
+//   ROPE, KV_WRITE, ROPE          (K rotated and written, Q rotated), for one row with the ATTEND behind them
 //
 // A launch reads its inputs later than the plan says, so it is checked that nothing that it writes lies there.
 #include "backend/cuda/cuda.h"
@@ -34,11 +33,23 @@ bool sl_cuda_has_op(uint8_t code) { return code < SL_OP_COUNT && launchers[code]
 typedef struct sequence {
     const sl_program *p;
     const sl_program_memory *memory;
-    uint32_t at; // the next op
+    uint32_t at;    // the next op
+    uint16_t moved; // a value that lies elsewhere than the plan says, or SL_NO_VALUE
+    const uint8_t *moved_to;
 } sequence;
 
 static const sl_op *op_at(const sequence *s, uint32_t i) {
     return s->at + i < s->p->plan->n_op ? &s->p->plan->op[s->at + i] : NULL;
+}
+
+static const uint8_t *address(const sequence *s, uint16_t value) {
+    if (value == s->moved) return s->moved_to;
+    return (const uint8_t *)s->memory->workspace->handle + s->p->plan->value[value].off;
+}
+
+static void bind(const sequence *s, sl_cuda_task *t, const sl_op *op) {
+    sl_cuda_bind(t, s->p, op, s->memory);
+    for (int i = 0; i < sl_op_infos[op->code].n_in; i++) t->in[i] = address(s, op->in[i]);
 }
 
 static bool is(const sl_op *op, uint8_t code) { return op && op->code == code; }
@@ -101,7 +112,7 @@ static uint32_t gather_matrices(const sequence *s, uint32_t i, sl_cuda_product *
             fits = type == to->matrix[0].type || type == to->matrix[k].type || to->matrix[k].type == to->matrix[0].type;
         if (!fits) break;
         sl_cuda_task t;
-        sl_cuda_bind(&t, s->p, op, s->memory);
+        bind(s, &t, op);
         if (n == 0) begin_product(to, &t);
         add_matrix(to, &t);
     }
@@ -117,11 +128,15 @@ static bool takes_glu(const sequence *s, uint32_t i, const sl_cuda_product *prod
            n_reader(plan, up->out) == 1;
 }
 
-// May the ops from `i` on, which read `act`, read floats of `from` and quantise them themselves?
+// May the ops from `i` on, which read `act`, read floats of `from` and quantise them themselves? Several rows only where
+// a warp has one block of columns: others would do it again and again.
 static bool takes_floats(const sequence *s, uint32_t i, uint32_t n, uint16_t act, uint16_t from) {
     const sl_plan *plan = s->p->plan;
-    if (plan->shape.n_row_max > 1 || plan->shape.keep_inputs || n == 0 || n_reader(plan, act) != n) return false;
-    if (plan->value[from].n_col % SL_ACT_BLK_LEN != 0) return false;
+    const uint32_t n_col = plan->value[from].n_col;
+    if (plan->shape.n_row_max > 1 && (plan->shape.n_row_max > SL_CUDA_NARROW || n_col > SL_CUDA_QUANT_COLS ||
+                                      s->p->device->shared_bytes < SL_CUDA_HOPPER_SHARED))
+        return false;
+    if (plan->shape.keep_inputs || n == 0 || n_reader(plan, act) != n || n_col % SL_ACT_BLK_LEN != 0) return false;
     for (uint32_t k = 0; k < n; k++)
         if (op_at(s, i + k)->in[0] != act || overlap(plan, op_at(s, i + k)->out, from)) return false;
     return true;
@@ -135,15 +150,15 @@ static cudaError_t launch_product(sequence *s, const sl_op *maker, uint16_t from
     uint32_t n = gather_matrices(s, skip, &product);
     sl_cuda_task t;
     if (maker && takes_floats(s, skip, n, maker->out, from)) {
-        sl_cuda_bind(&t, s->p, maker, s->memory);
+        bind(s, &t, maker);
         product.source = maker->code == SL_OP_NORM_QUANT ? SL_CUDA_NORM_QUANT : SL_CUDA_QUANT;
-        product.in = (const uint8_t *)s->memory->workspace->handle + plan->value[from].off;
+        product.in = address(s, from);
         product.in_stride = plan->value[from].row_bytes;
         product.norm = (const float *)(const void *)(maker->code == SL_OP_NORM_QUANT ? t.weight : NULL);
         product.eps = maker->code == SL_OP_NORM_QUANT ? t.attr.norm.eps : 0;
     } else if (maker) { // by a kernel of its own
-        sl_cuda_bind(&t, s->p, maker, s->memory);
-        t.in[0] = (const uint8_t *)s->memory->workspace->handle + plan->value[from].off;
+        bind(s, &t, maker);
+        t.in[0] = address(s, from);
         sl_cuda_launch *launch = maker->code == SL_OP_NORM_QUANT ? sl_cuda_norm_quant : sl_cuda_quant;
         cudaError_t error = launch(&t, stream);
         if (error != cudaSuccess) return error;
@@ -169,29 +184,40 @@ static bool is_rope_kv(const sequence *s) {
            !overlap(plan, q->out, write->in[1]) && write->in[1] != q->out;
 }
 
+// One row: is the ATTEND behind it one that can do all this?
+static bool takes_rope_kv(const sequence *s, const sl_cuda_attend_row *f) {
+    const sl_op *q = op_at(s, 2), *attend = op_at(s, 3);
+    const sl_cuda_task *t = &f->attend;
+    return s->p->plan->shape.n_row_max == 1 && is(attend, SL_OP_ATTEND) && sl_cuda_attend_has_mma(t) &&
+           attend->in[0] == q->out && n_reader(s->p->plan, q->out) == 1 &&
+           attend->attr.attend.kv_layer == op_at(s, 1)->attr.kv.kv_layer && q->in[1] == op_at(s, 0)->in[1] &&
+           q->attr.rope.n_rot == op_at(s, 0)->attr.rope.n_rot && q->attr.rope.head_dim == t->head_dim &&
+           q->attr.rope.interleaved == op_at(s, 0)->attr.rope.interleaved;
+}
+
 static cudaError_t launch_rope_kv(sequence *s, cudaStream_t stream) {
     sl_cuda_rope_kv f;
-    sl_cuda_bind(&f.rope_k, s->p, op_at(s, 0), s->memory);
-    sl_cuda_bind(&f.write, s->p, op_at(s, 1), s->memory);
-    sl_cuda_bind(&f.rope_q, s->p, op_at(s, 2), s->memory);
-    s->at += 3;
-    return sl_cuda_rope_kv_write(&f, stream);
+    bind(s, &f.rope_k, op_at(s, 0));
+    bind(s, &f.write, op_at(s, 1));
+    bind(s, &f.rope_q, op_at(s, 2));
+    sl_cuda_attend_row all = {.write = f.write, .rope_k = f.rope_k, .rope_q = f.rope_q};
+    if (is(op_at(s, 3), SL_OP_ATTEND)) bind(s, &all.attend, op_at(s, 3));
+    if (!takes_rope_kv(s, &all)) {
+        s->at += 3;
+        return sl_cuda_rope_kv_write(&f, stream);
+    }
+    // In the plan the result may take the place of K and V, which are still read here; the scratch has room.
+    all.attend.out = (uint8_t *)all.attend.partial;
+    s->moved = op_at(s, 3)->out, s->moved_to = all.attend.out;
+    s->at += 4;
+    return sl_cuda_rope_attend(&all, stream);
 }
 
 static cudaError_t launch_attend(sequence *s, cudaStream_t stream) {
-    const sl_plan *plan = s->p->plan;
-    const sl_op *attend = op_at(s, 0), *quant = op_at(s, 1);
-    sl_cuda_task t, of_quant;
-    sl_cuda_bind(&t, s->p, attend, s->memory);
+    sl_cuda_task t;
+    bind(s, &t, op_at(s, 0));
     s->at++;
-    if (!sl_cuda_attend_has_mma(&t)) return sl_cuda_attend(&t, stream);
-    if (plan->shape.n_row_max <= SL_CUDA_NARROW && !plan->shape.keep_inputs && is(quant, SL_OP_QUANT) &&
-        quant->in[0] == attend->out && n_reader(plan, attend->out) == 1) {
-        sl_cuda_bind(&of_quant, s->p, quant, s->memory);
-        t.out = of_quant.out, t.out_stride = of_quant.out_stride, t.out_act16 = 1;
-        s->at++;
-    }
-    return sl_cuda_attend_mma(&t, stream);
+    return sl_cuda_attend_has_mma(&t) ? sl_cuda_attend_mma(&t, stream) : sl_cuda_attend(&t, stream);
 }
 
 // ---- all -----------------------------------------------------------------------------------------
@@ -205,14 +231,14 @@ static cudaError_t launch_next(sequence *s, cudaStream_t stream) {
     if (is_rope_kv(s)) return launch_rope_kv(s, stream);
     if (is(op, SL_OP_ATTEND)) return launch_attend(s, stream);
     sl_cuda_task t;
-    sl_cuda_bind(&t, s->p, op, s->memory);
+    bind(s, &t, op);
     s->at++;
     return launchers[op->code](&t, stream);
 }
 
 cudaError_t sl_cuda_launch_all(const sl_program *p, const sl_program_memory *memory) {
     cudaStream_t stream = p->device->stream;
-    sequence s = {.p = p, .memory = memory};
+    sequence s = {.p = p, .memory = memory, .moved = SL_NO_VALUE};
     cudaError_t error = sl_cuda_fetch_step(p->device_step, p->host_step, p->shape, stream);
     while (s.at < p->plan->n_op && error == cudaSuccess) error = launch_next(&s, stream);
     return error;

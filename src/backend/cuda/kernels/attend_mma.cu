@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// ATTEND on tensor cores: f16 K and V, heads of 64, 128 or 256 columns, up to 8 query heads to a kv head. Parts and
-// their merging are as in attend.cu; a thread block has all query heads of a kv head, so that K and V are read once.
+// ATTEND by tensor cores: K and V in f16, heads of 64, 128 or 256 columns, up to 8 query heads to a kv head. Parts and
+// their merging are as in attend.cu; a thread block has all query heads of a kv head, so that K and V are read once. In a
+// narrow program the parts of a row and kv head are a cluster of thread blocks, which read one another's results. A
+// program of one row also rotates Q and K here and writes K and V (FUSED): then all K and V but the row's own were there
+// before the step, and the first of them are under way before the kernel waits.
 //
 // The warps of a thread block share the positions of a part, 16 at a time in turn, each with a ring of tiles under way
 // (cp.async). The product m16n8k16 has heads as rows: row g is head g's upper half (x rounded to f16), row g + 8 what that
 // left off (rounded to f16), so that queries and weights keep 22 bits at no cost. Columns of K are taken in an order in
 // which a lane reads 16 bytes at once; queries are laid out alike. Scores are scaled by log2 e: weights are powers of 2.
 #include "backend/cuda/kernels/kv.cuh"
-#include "backend/cuda/kernels/quant.cuh"
+#include "backend/cuda/kernels/rope.cuh"
 
-enum { TILE = 16, MAX_GROUP = 8, N_STAGE = 3 };
+enum { TILE = 16, MAX_GROUP = 8, N_STAGE = 3, N_WARP = 4, N_THREAD = N_WARP * WARP };
 
 // c (16, 8) += a (16, 16) b (16, 8)
 static __device__ __forceinline__ void product(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
@@ -116,8 +119,8 @@ static __device__ __forceinline__ void weigh(const sl_cuda_task &t, state<DIM> &
 }
 
 template <int DIM>
-static __device__ __forceinline__ void add_values(state<DIM> &s, const float w[4], const uint8_t *tile_at, int32_t first,
-                                                  const part &p, int lane) {
+static __device__ __forceinline__ void add_values(state<DIM> &s, const float w[4], const uint8_t *tile_at,
+                                                  int32_t first, const part &p, int lane) {
     const int g = lane / 4, k = lane % 4;
     uint32_t a[4];
     split(w[0], w[1], &a[0], &a[1]);
@@ -142,36 +145,50 @@ static __device__ __forceinline__ void add_values(state<DIM> &s, const float w[4
     }
 }
 
-// Tiles warp, warp + n_warp .. of a part.
-template <int DIM>
-static __device__ __forceinline__ void walk(const sl_cuda_task &t, state<DIM> &s, const query<DIM> &q, uint8_t *ring,
-                                            uint32_t row, uint32_t head, const part &p, int lane, int warp, int n_warp) {
-    const int32_t end = p.end * (SL_KV_BLK_LEN / TILE);
-    int32_t at = p.first * (SL_KV_BLK_LEN / TILE) + warp, ahead = at;
-    auto fetch = [&](int slot) {
+// Tiles warp, warp + N_WARP .. of a part.
+template <int DIM> struct walk {
+    uint8_t *ring;
+    int32_t at, ahead, end;
+
+    __device__ __forceinline__ void fetch(const sl_cuda_task &t, uint32_t row, uint32_t head, int slot, int lane) {
         if (ahead < end) {
             const uint64_t blk = pool_block(t, row, ahead * TILE);
             const uint64_t off = ((uint64_t)head * SL_KV_BLK_LEN + ahead * TILE % SL_KV_BLK_LEN) * DIM * 2;
             tile<DIM>::fetch(ring + slot * tile<DIM>::BYTES, t.k + blk * t.k_blk_bytes + off,
                              t.v + blk * t.v_blk_bytes + off, lane);
-            ahead += n_warp;
+            ahead += N_WARP;
         }
         copy_commit();
-    };
-    for (int i = 0; i < N_STAGE - 1; i++) fetch(i);
-    for (int slot = 0; at < end; at += n_warp, slot = (slot + 1) % N_STAGE) {
-        copy_wait<N_STAGE - 2>();
-        __syncwarp();
-        fetch((slot + N_STAGE - 1) % N_STAGE);
-        const uint8_t *tile_at = ring + slot * tile<DIM>::BYTES;
-        float w[4];
-        weigh<DIM>(t, s, w, q, tile_at, at * TILE, p, lane);
-        add_values<DIM>(s, w, tile_at, at * TILE, p, lane);
     }
-    copy_wait<0>();
-    s.sum += __shfl_xor_sync(ALL, s.sum, 1);
-    s.sum += __shfl_xor_sync(ALL, s.sum, 2);
-}
+    __device__ __forceinline__ void start(const sl_cuda_task &t, uint32_t row, uint32_t head, const part &p,
+                                          uint8_t *to, int lane, int warp) {
+        ring = to, at = ahead = p.first * (SL_KV_BLK_LEN / TILE) + warp, end = p.end * (SL_KV_BLK_LEN / TILE);
+        for (int i = 0; i < N_STAGE - 1; i++) fetch(t, row, head, i, lane);
+    }
+    // own (K (DIM), V (DIM)): the row's own, which memory may not have yet; or NULL.
+    __device__ __forceinline__ void run(const sl_cuda_task &t, state<DIM> &s, const query<DIM> &q, uint32_t row,
+                                        uint32_t head, const part &p, const uint8_t *own, int lane) {
+        for (int slot = 0; at < end; at += N_WARP, slot = (slot + 1) % N_STAGE) {
+            copy_wait<N_STAGE - 2>();
+            __syncwarp();
+            fetch(t, row, head, (slot + N_STAGE - 1) % N_STAGE, lane);
+            uint8_t *tile_at = ring + slot * tile<DIM>::BYTES;
+            if (own && at == p.last / TILE) {
+                for (int i = lane; i < tile<DIM>::N_PIECE; i += WARP) {
+                    *(uint4 *)(tile_at + tile<DIM>::key(p.last % TILE, i)) = ((const uint4 *)own)[i];
+                    *(uint4 *)(tile_at + tile<DIM>::value(p.last % TILE, i)) = ((const uint4 *)(own + 2 * DIM))[i];
+                }
+                __syncwarp();
+            }
+            float w[4];
+            weigh<DIM>(t, s, w, q, tile_at, at * TILE, p, lane);
+            add_values<DIM>(s, w, tile_at, at * TILE, p, lane);
+        }
+        copy_wait<0>();
+        s.sum += __shfl_xor_sync(ALL, s.sum, 1);
+        s.sum += __shfl_xor_sync(ALL, s.sum, 2);
+    }
+};
 
 // One head's numbers in memory: maximum, sum, weighted sum of V (DIM).
 static __device__ __forceinline__ void merge(float *max, float *sum, float *acc, float next_max, float next_sum,
@@ -183,121 +200,266 @@ static __device__ __forceinline__ void merge(float *max, float *sum, float *acc,
     *max = top;
 }
 
-// grid (kv head, part or 1, row). Shared memory: the rings, whose place the warps' results (warp, head, DIM + 2) take,
-// then results of the parts so far (head, DIM + 2).
-template <int DIM, int N_WARP, bool NARROW>
-static __global__ void __launch_bounds__(N_WARP *WARP, 1) attend_mma(const __grid_constant__ sl_cuda_task t) {
+// The warps' states of all heads of a group, merged: each(head, column, maximum, sum, acc) by some thread. of_warp (warp,
+// head, DIM + 2): shared memory that nobody reads any more; nor may it be written before the next barrier.
+template <int DIM, class F>
+static __device__ __forceinline__ void merge_warps(const state<DIM> &s, float *of_warp, int n_group, int lane, int warp,
+                                                   F each) {
     enum { STRIDE = DIM + 2 };
-    extern __shared__ __align__(16) uint8_t shared[];
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, n_group = (int)(t.attr.attend.n_head / t.n_head_kv);
-    const uint32_t head_kv = blockIdx.x, row = blockIdx.z, head = head_kv * n_group;
-    float *of_warp = (float *)shared, *all = (float *)(shared + N_WARP * N_STAGE * tile<DIM>::BYTES);
-    begin();
-    if ((int32_t)row >= task_rows(t)) return;
-    part p = part_of(t, row, NARROW ? (int32_t)blockIdx.y : 0);
-    if (NARROW && p.first == p.end) return;
-    query<DIM> q;
-    q.load(in_row(t, 0, row) + (uint64_t)(head + lane / 4) * DIM, lane / 4 < n_group, lane % 4);
-    for (int i = 0; i < (NARROW ? 1 : (int)t.n_part); i++) {
-        if (!NARROW) p = part_of(t, row, i);
-        if (p.first == p.end) break;
-        state<DIM> s;
-        s.clear();
-        walk<DIM>(t, s, q, shared + warp * N_STAGE * tile<DIM>::BYTES, row, head_kv, p, lane, warp, N_WARP);
-        __syncthreads();
-        float *to = of_warp + (warp * n_group + lane / 4) * STRIDE;
-        if (lane / 4 < n_group) {
-            to[0] = s.max, to[1] = s.sum; // four lanes write the same
-            for (int j = 0; j < DIM / 8; j++)
-                for (int e = 0; e < 2; e++) to[2 + state<DIM>::column(j, lane % 4, e)] = s.acc[j][e] + s.acc[j][e + 2];
-        }
-        __syncthreads();
-        for (int at = threadIdx.x; at < n_group * DIM; at += N_WARP * WARP) {
-            const int h = at / DIM, column = at % DIM;
-            float max = -CUDART_INF_F, sum = 0, acc = 0;
-            for (int w = 0; w < N_WARP; w++) {
-                const float *from = of_warp + (w * n_group + h) * STRIDE;
-                merge(&max, &sum, &acc, from[0], from[1], from[2 + column]);
-            }
-            if (NARROW) {
-                const uint64_t result = (uint64_t)(row * t.attr.attend.n_head + head + h) * t.n_part + blockIdx.y;
-                float *out = t.partial + result * STRIDE;
-                out[2 + column] = acc;
-                if (column == 0) out[0] = max, out[1] = sum;
-                continue;
-            }
-            float *so_far = all + at * 3; // a thread comes back to the same
-            if (i > 0) {
-                float m = so_far[0], l = so_far[1], x = so_far[2];
-                merge(&m, &l, &x, max, sum, acc);
-                max = m, sum = l, acc = x;
-            }
-            so_far[0] = max, so_far[1] = sum, so_far[2] = acc;
-        }
-        __syncthreads();
+    __syncthreads();
+    float *to = of_warp + (warp * n_group + lane / 4) * STRIDE;
+    if (lane / 4 < n_group) {
+        to[0] = s.max, to[1] = s.sum; // four lanes write the same
+        for (int j = 0; j < DIM / 8; j++)
+            for (int e = 0; e < 2; e++) to[2 + state<DIM>::column(j, lane % 4, e)] = s.acc[j][e] + s.acc[j][e + 2];
     }
-    for (int at = threadIdx.x; !NARROW && at < n_group * DIM; at += N_WARP * WARP)
-        out_row(t, row)[(uint64_t)head * DIM + at] = all[at * 3 + 2] / all[at * 3 + 1];
+    __syncthreads();
+    for (int at = threadIdx.x; at < n_group * DIM; at += N_THREAD) {
+        const int h = at / DIM, column = at % DIM;
+        float max = -CUDART_INF_F, sum = 0, acc = 0;
+        for (int w = 0; w < N_WARP; w++) {
+            const float *from = of_warp + (w * n_group + h) * STRIDE;
+            merge(&max, &sum, &acc, from[0], from[1], from[2 + column]);
+        }
+        each(h, column, max, sum, acc);
+    }
 }
 
-// grid (256 columns, row): a warp merges the parts, and quantises if QUANT is part of it.
-template <int DIM> static __global__ void attend_merge(const __grid_constant__ sl_cuda_task t) {
-    begin();
-    const uint32_t row = blockIdx.y, lane = threadIdx.x, n_col = t.attr.attend.n_head * DIM;
-    const uint32_t first = blockIdx.x * SL_ACT_BLK_LEN + lane * PER_LANE, head = first / DIM;
-    if ((int32_t)row >= task_rows(t)) return;
-    float x[PER_LANE] = {};
-    if (first < n_col) {
-        const float *from = t.partial + (uint64_t)(row * t.attr.attend.n_head + head) * t.n_part * (DIM + 2);
-        float max = -CUDART_INF_F, sum = 0;
-#pragma unroll 4
-        for (int i = 0; i < (int)t.n_part; i++, from += DIM + 2) {
-            const part p = part_of(t, row, i);
-            if (p.first == p.end) break;
-            float m = max, l = sum;
-            for (int j = 0; j < PER_LANE; j++) {
-                m = max, l = sum;
-                merge(&m, &l, &x[j], from[0], from[1], from[2 + first % DIM + j]);
-            }
-            max = m, sum = l;
+// ---- narrow programs -------------------------------------------------------------------------------
+
+static __device__ __forceinline__ void cluster_arrive() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+static __device__ __forceinline__ void cluster_wait() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+// A float of shared memory of thread block `rank` of the cluster, at the place that `own` has in this one.
+static __device__ __forceinline__ float cluster_load(const float *own, uint32_t rank) {
+    float x = 0;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    uint32_t address;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(address)
+                 : "r"((uint32_t)__cvta_generic_to_shared(own)), "r"(rank));
+    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(address) : "memory");
+#endif
+    return x;
+}
+
+// FUSED: queries of the group's heads, rotated, to q (head, DIM); the row's own K, rotated, and V as halves to own
+// (K (DIM), V (DIM)) and, if `store`, into the pool. All loads are under way at once.
+template <int DIM>
+static __device__ __forceinline__ void take_row(const sl_cuda_attend_row &f, float *q, uint16_t *own, uint32_t head_kv,
+                                                int32_t pos, bool store) {
+    enum { N_LOAD = 4 };
+    const uint32_t n_group = f.attend.attr.attend.n_head / f.attend.n_head_kv, half = f.rope_q.attr.rope.n_rot / 2;
+    const uint32_t n_pair = DIM - half, n = (n_group + 1) * n_pair; // pairs, and columns that are not rotated
+    const float *table = in_row(f.rope_q, 1, 0), *v = in_row(f.write, 1, 0) + head_kv * DIM;
+    const uint64_t blk = pool_block(f.write, 0, pos);
+    const uint64_t at = ((uint64_t)head_kv * SL_KV_BLK_LEN + pos % SL_KV_BLK_LEN) * DIM;
+    uint16_t *k_to = (uint16_t *)(f.write.k + blk * f.write.k_blk_bytes) + at,
+             *v_to = (uint16_t *)(f.write.v + blk * f.write.v_blk_bytes) + at;
+    float value[(DIM + N_THREAD - 1) / N_THREAD];
+    for (int i = 0; i * N_THREAD < DIM; i++)
+        if (i * N_THREAD + threadIdx.x < DIM) value[i] = v[i * N_THREAD + threadIdx.x];
+    for (uint32_t base = threadIdx.x; base < n; base += N_LOAD * N_THREAD) {
+        rope_pair pair[N_LOAD];
+#pragma unroll
+        for (int i = 0; i < N_LOAD; i++) {
+            const uint32_t p = base + i * N_THREAD, head = p / n_pair;
+            if (p >= n) continue;
+            const float *from = head < n_group ? in_row(f.rope_q, 0, 0) + (head_kv * n_group + head) * DIM
+                                               : in_row(f.rope_k, 0, 0) + head_kv * DIM;
+            pair[i].load(f.rope_q.attr.rope, from, table, p % n_pair);
         }
-        for (int j = 0; j < PER_LANE; j++) x[j] /= sum;
+#pragma unroll
+        for (int i = 0; i < N_LOAD; i++) {
+            const uint32_t p = base + i * N_THREAD, head = p / n_pair;
+            if (p >= n) continue;
+            pair[i].rotate();
+            if (head < n_group) {
+                q[head * DIM + pair[i].at] = pair[i].x;
+                if (pair[i].rotated) q[head * DIM + pair[i].at + pair[i].step] = pair[i].y;
+                continue;
+            }
+            const uint16_t x = from_float<uint16_t>(pair[i].x), y = from_float<uint16_t>(pair[i].y);
+            own[pair[i].at] = x;
+            if (pair[i].rotated) own[pair[i].at + pair[i].step] = y;
+            if (store) k_to[pair[i].at] = x;
+            if (store && pair[i].rotated) k_to[pair[i].at + pair[i].step] = y;
+        }
     }
-    if (t.out_act16) return quant_blk(act16_of((uint8_t *)out_row(t, row), n_col), blockIdx.x, x);
-    for (int j = 0; j < PER_LANE; j++)
-        if (first + j < n_col) out_row(t, row)[first + j] = x[j];
+    for (int i = 0; i * N_THREAD < DIM; i++)
+        if (i * N_THREAD + threadIdx.x < DIM) {
+            const uint16_t x = from_float<uint16_t>(value[i]);
+            own[DIM + i * N_THREAD + threadIdx.x] = x;
+            if (store) v_to[i * N_THREAD + threadIdx.x] = x;
+        }
+}
+
+// grid (part, kv head, row), the parts are a cluster. Shared memory: the rings, whose place the warps' results take; the
+// part's result (head, DIM + 2), before which it holds the queries (head, DIM); K and V of the row itself.
+template <int DIM, bool FUSED>
+static __global__ void __launch_bounds__(N_THREAD, DIM < 256 ? 4 : 2)
+    attend_parts(const __grid_constant__ sl_cuda_attend_row f) {
+    enum { STRIDE = DIM + 2 };
+    extern __shared__ __align__(16) uint8_t shared[];
+    const sl_cuda_task &t = f.attend;
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, n_group = (int)(t.attr.attend.n_head / t.n_head_kv);
+    const uint32_t rank = blockIdx.x, head_kv = blockIdx.y, row = blockIdx.z, head = head_kv * n_group;
+    float *result = (float *)(shared + N_WARP * N_STAGE * tile<DIM>::BYTES);
+    uint8_t *own = (uint8_t *)(result + (n_group * STRIDE + 3) / 4 * 4);
+    walk<DIM> w;
+    part p;
+    let_next();
+    if (FUSED) {
+        p = part_of(t, row, (int32_t)rank);
+        w.start(t, row, head_kv, p, shared + warp * N_STAGE * tile<DIM>::BYTES, lane, warp);
+    }
+    wait();
+    if ((int32_t)row >= task_rows(t)) return;
+    query<DIM> q;
+    if (FUSED) {
+        const bool last = p.first < p.end && p.end * SL_KV_BLK_LEN > p.last;
+        take_row<DIM>(f, result, (uint16_t *)own, head_kv, p.last, last);
+        __syncthreads();
+        q.load(result + lane / 4 * DIM, lane / 4 < n_group, lane % 4);
+        if (!last) own = NULL;
+    } else {
+        p = part_of(t, row, (int32_t)rank);
+        w.start(t, row, head_kv, p, shared + warp * N_STAGE * tile<DIM>::BYTES, lane, warp);
+        q.load(in_row(t, 0, row) + (uint64_t)(head + lane / 4) * DIM, lane / 4 < n_group, lane % 4);
+        own = NULL;
+    }
+    state<DIM> s;
+    s.clear();
+    w.run(t, s, q, row, head_kv, p, own, lane);
+    merge_warps<DIM>(s, (float *)shared, n_group, lane, warp, [&](int h, int column, float max, float sum, float acc) {
+        result[h * STRIDE + 2 + column] = acc;
+        if (column == 0) result[h * STRIDE] = max, result[h * STRIDE + 1] = sum;
+    });
+    cluster_arrive();
+    cluster_wait();
+    for (int at = (int)(threadIdx.x * t.n_part + rank); at < n_group * DIM; at += N_THREAD * (int)t.n_part) {
+        const float *from = result + at / DIM * STRIDE;
+        float max = -CUDART_INF_F, sum = 0, acc = 0;
+#pragma unroll 4
+        for (uint32_t i = 0; i < t.n_part; i++) // parts without positions have nothing to add
+            merge(&max, &sum, &acc, cluster_load(from, i), cluster_load(from + 1, i),
+                  cluster_load(from + 2 + at % DIM, i));
+        out_row(t, row)[(uint64_t)head * DIM + at] = acc / sum;
+    }
+    cluster_arrive(); // nobody leaves before all have read
+    cluster_wait();
+}
+
+// ---- wide programs ---------------------------------------------------------------------------------
+
+// grid (kv head, row). Shared memory: the rings, whose place the warps' results take, then results of the parts so far
+// (head, DIM, 3).
+template <int DIM>
+static __global__ void __launch_bounds__(N_THREAD) attend_rows(const __grid_constant__ sl_cuda_task t) {
+    extern __shared__ __align__(16) uint8_t shared[];
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, n_group = (int)(t.attr.attend.n_head / t.n_head_kv);
+    const uint32_t head_kv = blockIdx.x, row = blockIdx.y, head = head_kv * n_group;
+    float *all = (float *)(shared + N_WARP * N_STAGE * tile<DIM>::BYTES);
+    begin();
+    if ((int32_t)row >= task_rows(t)) return;
+    query<DIM> q;
+    q.load(in_row(t, 0, row) + (uint64_t)(head + lane / 4) * DIM, lane / 4 < n_group, lane % 4);
+    for (int i = 0; i < (int)t.n_part; i++) {
+        const part p = part_of(t, row, i);
+        if (p.first == p.end) break;
+        walk<DIM> w;
+        w.start(t, row, head_kv, p, shared + warp * N_STAGE * tile<DIM>::BYTES, lane, warp);
+        state<DIM> s;
+        s.clear();
+        w.run(t, s, q, row, head_kv, p, NULL, lane);
+        merge_warps<DIM>(s, (float *)shared, n_group, lane, warp,
+                         [&](int h, int column, float max, float sum, float acc) {
+                             float *so_far = all + (h * DIM + column) * 3; // a thread comes back to the same
+                             if (i > 0) {
+                                 float m = so_far[0], l = so_far[1], x = so_far[2];
+                                 merge(&m, &l, &x, max, sum, acc);
+                                 max = m, sum = l, acc = x;
+                             }
+                             so_far[0] = max, so_far[1] = sum, so_far[2] = acc;
+                         });
+        __syncthreads();
+    }
+    for (int at = threadIdx.x; at < n_group * DIM; at += N_THREAD)
+        out_row(t, row)[(uint64_t)head * DIM + at] = all[at * 3 + 2] / all[at * 3 + 1];
 }
 
 // ---- launchers -----------------------------------------------------------------------------------
 
-template <int DIM, int N_WARP, bool NARROW>
-static cudaError_t launch_walk(const sl_cuda_task *t, dim3 grid, cudaStream_t stream) {
-    size_t n_bytes = N_WARP * N_STAGE * tile<DIM>::BYTES;
-    if (!NARROW) n_bytes += t->attr.attend.n_head / t->n_head_kv * DIM * 3 * sizeof(float);
-    const void *kernel = (const void *)attend_mma<DIM, N_WARP, NARROW>;
-    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)n_bytes);
-    if (error != cudaSuccess) return error;
-    return launch(t, attend_mma<DIM, N_WARP, NARROW>, grid, N_WARP * WARP, n_bytes, stream, *t);
+template <int DIM> static uint32_t parts_bytes(uint32_t n_group) {
+    return N_WARP * N_STAGE * tile<DIM>::BYTES + (n_group * (DIM + 2) + 3) / 4 * 16 + 4 * DIM;
 }
 
-// The same warps for all widths, or bits would differ.
-template <int DIM, int N_WARP> static cudaError_t launch_dim(const sl_cuda_task *t, cudaStream_t stream) {
-    if (t->n_row_max > SL_CUDA_NARROW)
-        return launch_walk<DIM, N_WARP, false>(t, dim3(t->n_head_kv, 1, t->n_row_max), stream);
-    cudaError_t error = launch_walk<DIM, N_WARP, true>(t, dim3(t->n_head_kv, t->n_part, t->n_row_max), stream);
+template <int DIM, bool FUSED> static cudaError_t launch_parts(const sl_cuda_attend_row *f, cudaStream_t stream) {
+    const sl_cuda_task *t = &f->attend;
+    const uint32_t n_bytes = parts_bytes<DIM>(t->attr.attend.n_head / t->n_head_kv);
+    const void *kernel = (const void *)attend_parts<DIM, FUSED>;
+    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)n_bytes);
+    if (error == cudaSuccess) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
     if (error != cudaSuccess) return error;
-    dim3 grid((t->attr.attend.n_head * DIM + SL_ACT_BLK_LEN - 1) / SL_ACT_BLK_LEN, t->n_row_max);
-    return launch(t, attend_merge<DIM>, grid, WARP, 0, stream, *t);
+    return launch_cluster(t, attend_parts<DIM, FUSED>, t->n_part, dim3(t->n_part, t->n_head_kv, t->n_row_max), N_THREAD,
+                          n_bytes, stream, *f);
+}
+
+template <int DIM> static cudaError_t launch_rows(const sl_cuda_task *t, cudaStream_t stream) {
+    const uint32_t n_bytes =
+        N_WARP * N_STAGE * tile<DIM>::BYTES + t->attr.attend.n_head / t->n_head_kv * DIM * 3 * (uint32_t)sizeof(float);
+    cudaError_t error =
+        cudaFuncSetAttribute((const void *)attend_rows<DIM>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)n_bytes);
+    if (error != cudaSuccess) return error;
+    return launch(t, attend_rows<DIM>, dim3(t->n_head_kv, t->n_row_max), N_THREAD, n_bytes, stream, *t);
 }
 
 bool sl_cuda_attend_has_mma(const sl_cuda_task *t) {
     return t->type_k == SL_TYPE_F16 && t->type_v == SL_TYPE_F16 && t->head_dim == t->v_dim &&
            (t->head_dim == 64 || t->head_dim == 128 || t->head_dim == 256) &&
-           t->attr.attend.n_head / t->n_head_kv <= MAX_GROUP && t->shared_bytes >= 225 * 1024;
+           t->attr.attend.n_head / t->n_head_kv <= MAX_GROUP && t->shared_bytes >= SL_CUDA_HOPPER_SHARED && t->early;
+}
+
+cudaError_t sl_cuda_rope_attend(const sl_cuda_attend_row *f, cudaStream_t stream) {
+    if (f->attend.head_dim == 64) return launch_parts<64, true>(f, stream);
+    if (f->attend.head_dim == 128) return launch_parts<128, true>(f, stream);
+    return launch_parts<256, true>(f, stream);
+}
+
+template <int DIM> static cudaError_t launch_dim(const sl_cuda_task *t, cudaStream_t stream) {
+    if (t->n_row_max > SL_CUDA_NARROW) return launch_rows<DIM>(t, stream);
+    sl_cuda_attend_row f = {};
+    f.attend = *t;
+    return launch_parts<DIM, false>(&f, stream);
 }
 
 cudaError_t sl_cuda_attend_mma(const sl_cuda_task *t, cudaStream_t stream) {
-    if (t->head_dim == 64) return launch_dim<64, 8>(t, stream);
-    if (t->head_dim == 128) return launch_dim<128, 8>(t, stream);
-    return launch_dim<256, 4>(t, stream);
+    if (t->head_dim == 64) return launch_dim<64>(t, stream);
+    if (t->head_dim == 128) return launch_dim<128>(t, stream);
+    return launch_dim<256>(t, stream);
+}
+
+uint32_t sl_cuda_attend_most_parts(void) {
+    enum { DIM = 128, WIDE = 16, PORTABLE = 8, N_HEAD_KV = 8 };
+    const void *kernel = (const void *)attend_parts<DIM, true>;
+    const uint32_t n_bytes = parts_bytes<DIM>(MAX_GROUP);
+    cudaLaunchAttribute cluster = {};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = WIDE, cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(WIDE, N_HEAD_KV), config.blockDim = N_THREAD, config.dynamicSmemBytes = n_bytes;
+    config.attrs = &cluster, config.numAttrs = 1;
+    int n = 0;
+    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)n_bytes) != cudaSuccess ||
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) != cudaSuccess ||
+        cudaOccupancyMaxActiveClusters(&n, kernel, &config) != cudaSuccess)
+        (void)cudaGetLastError();
+    return n >= N_HEAD_KV ? WIDE : PORTABLE;
 }

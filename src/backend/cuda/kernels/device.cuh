@@ -13,27 +13,45 @@
 enum { WARP = 32 };
 static const unsigned ALL = 0xffffffffu; // lanes
 
-// Called by every thread before it reads what another kernel writes. Kernels are launched while those before them still
-// run (programmatic dependent launch, from Hopper on); what does not depend on the kernel before, or was written by one
-// still earlier, may be read before this: a kernel lets the next one start when it has waited itself.
-static __device__ __forceinline__ void begin() {
+// Kernels are launched while those before them still run (programmatic dependent launch, from Hopper on). wait() is called
+// by every thread before it reads or writes what another kernel writes or reads; then all kernels before have ended.
+// Before it weights may be read, and the step's arguments: kernels that follow right upon their making (fetch, embed)
+// let the next one start only when they have waited themselves (begin); all others may let it start at once.
+static __device__ __forceinline__ void wait() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+static __device__ __forceinline__ void let_next() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
+static __device__ __forceinline__ void begin() {
+    wait();
+    let_next();
+}
 
 // Puts a kernel on the stream, to be launched early where the device can: all kernels of a program but the first.
+// n_cluster thread blocks, along x, are a cluster; 1: there are none.
+template <class T, class... P, class... A>
+static cudaError_t launch_cluster(const T *t, void (*kernel)(P...), uint32_t n_cluster, dim3 grid, dim3 block,
+                                  size_t shared_bytes, cudaStream_t stream, A... args) {
+    cudaLaunchAttribute attrs[2] = {};
+    attrs[0].id = cudaLaunchAttributeClusterDimension;
+    attrs[0].val.clusterDim.x = n_cluster, attrs[0].val.clusterDim.y = attrs[0].val.clusterDim.z = 1;
+    attrs[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attrs[1].val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared_bytes, config.stream = stream;
+    config.attrs = attrs + (n_cluster == 1), config.numAttrs = (n_cluster > 1) + t->early;
+    return cudaLaunchKernelEx(&config, kernel, args...);
+}
+
 template <class T, class... P, class... A>
 static cudaError_t launch(const T *t, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
                           cudaStream_t stream, A... args) {
-    cudaLaunchAttribute early = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared_bytes, config.stream = stream;
-    config.attrs = &early, config.numAttrs = t->early;
-    return cudaLaunchKernelEx(&config, kernel, args...);
+    return launch_cluster(t, kernel, 1, grid, block, shared_bytes, stream, args...);
 }
 
 // The rows of this step that a task has.

@@ -20,7 +20,10 @@ extern "C" {
 #endif
 
 enum {
-    SL_CUDA_NARROW = 8, // rows of a step whose attention is spread over thread blocks by part
+    SL_CUDA_NARROW = 8,        // rows of a step whose attention is spread over thread blocks by part
+    SL_CUDA_QUANT_COLS = 4096, // columns of several rows that a product quantises itself
+    SL_CUDA_HOPPER_SHARED = 227 * 1024,
+    SL_CUDA_MOST_PARTS = 64, // of a row's positions, where they are no cluster
     SL_CUDA_V_DIM_MAX = 256,
     SL_CUDA_HEAD_DIM_MAX = 256,
 };
@@ -67,9 +70,8 @@ typedef struct sl_cuda_task {
     uint64_t k_blk_bytes, v_blk_bytes;
     uint32_t n_head_kv, head_dim, v_dim;
     uint8_t type_k, type_v;
-    float *partial;    // ATTEND of a narrow program: (row, head, part, v_dim + 2)
-    uint32_t n_part;   // in which attention walks the positions of a row, merged in order
-    uint8_t out_act16; // ATTEND: out is ACT16, and QUANT is part of it
+    float *partial;  // ATTEND of a narrow program: (row, head, part, v_dim + 2)
+    uint32_t n_part; // in which attention walks the positions of a row, merged in order
 } sl_cuda_task;
 
 // A matrix in tiles (tile.h) with what becomes of its product.
@@ -83,7 +85,8 @@ typedef struct sl_cuda_matrix {
     uint8_t type;
 } sl_cuda_matrix;
 
-// What a product reads. F32 rows are quantised (and normed) by every thread block for itself: programs of one row only.
+// What a product reads. F32 rows are quantised (and normed) by every thread block for itself: of one row, or of several
+// that have up to SL_CUDA_QUANT_COLS columns, where a thread block may have SL_CUDA_HOPPER_SHARED.
 typedef enum sl_cuda_source { SL_CUDA_ACT16, SL_CUDA_QUANT, SL_CUDA_NORM_QUANT } sl_cuda_source;
 
 // Up to three matrices that read the same activations, in one launch; of at most two types.
@@ -107,6 +110,11 @@ typedef struct sl_cuda_rope_kv {
     sl_cuda_task rope_q;
 } sl_cuda_rope_kv;
 
+// The same with ATTEND in a program of one row.
+typedef struct sl_cuda_attend_row {
+    sl_cuda_task attend, write, rope_k, rope_q;
+} sl_cuda_attend_row;
+
 typedef cudaError_t sl_cuda_launch(const sl_cuda_task *task, cudaStream_t stream);
 
 // rows.cu
@@ -126,6 +134,9 @@ cudaError_t sl_cuda_rope_kv_write(const sl_cuda_rope_kv *task, cudaStream_t stre
 // attend.cu; attend_mma.cu for the shapes that sl_cuda_attend_has_mma knows
 sl_cuda_launch sl_cuda_attend, sl_cuda_attend_mma;
 bool sl_cuda_attend_has_mma(const sl_cuda_task *task);
+cudaError_t sl_cuda_rope_attend(const sl_cuda_attend_row *task, cudaStream_t stream); // of such a shape
+// Into how many parts may it divide the positions of a row?
+uint32_t sl_cuda_attend_most_parts(void);
 
 // tile_pack.cu: a matrix of rows as in the file -> tiles.
 cudaError_t sl_cuda_tile_pack(uint8_t *to, const uint8_t *from, uint8_t type, uint32_t n_row, uint32_t n_col,
@@ -142,10 +153,12 @@ static inline uint64_t sl_cuda_partial_floats(uint32_t n_row, uint32_t n_head, u
     return (uint64_t)n_row * n_head * n_part * (v_dim + 2);
 }
 
-// Enough parts for a thread block on each multiprocessor. Bits of a row depend on it, so the rows of a step may not.
-static inline uint32_t sl_cuda_n_part(uint32_t n_sm, uint32_t n_head_kv) {
-    uint32_t n = n_sm / n_head_kv;
-    return n < 1 ? 1 : n > 64 ? 64 : n;
+// Enough parts for a thread block on each multiprocessor, but no more than `most` (a power of 2), and a power of 2. Bits of
+// a row depend on it, so the rows of a step may not.
+static inline uint32_t sl_cuda_n_part(uint32_t n_sm, uint32_t n_head_kv, uint32_t most) {
+    uint32_t n = 1;
+    while (n < most && 2 * n <= n_sm / n_head_kv) n *= 2;
+    return n;
 }
 
 // step.cu: copies a step's arguments from pinned host memory. The host block is

@@ -30,9 +30,16 @@ static __device__ __forceinline__ act16 act16_of(uint8_t *row, uint32_t n_col) {
     return a;
 }
 
-// x (8): columns 8 lane .. of block b, zeros past the row.
-static __device__ __forceinline__ void quant_blk(const act16 &a, uint32_t b, const float x[PER_LANE]) {
-    uint32_t lane = threadIdx.x % WARP, top = 0;
+// A lane's eight columns of a block.
+struct act_lane {
+    uint2 hi, lo;
+    int32_t sum; // of the 16 columns of two lanes
+    float d;     // of the block
+};
+
+// x (8): columns 8 lane .. of a block, zeros past the row.
+static __device__ __forceinline__ act_lane quantise(const float x[PER_LANE]) {
+    uint32_t top = 0;
     for (int i = 0; i < PER_LANE; i++) top = max(top, __float_as_uint(x[i]) & 0x7fffffffu);
     top = __reduce_max_sync(ALL, top);
     float d = __uint_as_float(top) / ACT_MAX, inverse = 1 / d;
@@ -46,12 +53,30 @@ static __device__ __forceinline__ void quant_blk(const act16 &a, uint32_t b, con
         lo[i / 4] |= (uint32_t)(uint8_t)whole << i % 4 * 8;
         sum += whole;
     }
-    sum += __shfl_xor_sync(ALL, sum, 1); // two lanes have the 16 columns of a sum
-    uint32_t at = b * SL_ACT_BLK_LEN + PER_LANE * lane;
-    *(uint2 *)(a.hi + at) = make_uint2(hi[0], hi[1]);
-    *(uint2 *)(a.lo + at) = make_uint2(lo[0], lo[1]);
-    if (lane % 2 == 0) a.sum[at / SL_ACT_SUM_LEN] = sum;
-    if (lane == 0) a.d[b] = wild ? CUDART_NAN_F : flat ? 0.0f : d;
+    act_lane q;
+    q.hi = make_uint2(hi[0], hi[1]), q.lo = make_uint2(lo[0], lo[1]);
+    q.sum = sum + __shfl_xor_sync(ALL, sum, 1);
+    q.d = wild ? CUDART_NAN_F : flat ? 0.0f : d;
+    return q;
+}
+
+static __device__ __forceinline__ void quant_blk(const act16 &a, uint32_t b, const float x[PER_LANE]) {
+    const uint32_t lane = threadIdx.x % WARP, at = b * SL_ACT_BLK_LEN + PER_LANE * lane;
+    const act_lane q = quantise(x);
+    *(uint2 *)(a.hi + at) = q.hi;
+    *(uint2 *)(a.lo + at) = q.lo;
+    if (lane % 2 == 0) a.sum[at / SL_ACT_SUM_LEN] = q.sum;
+    if (lane == 0) a.d[b] = q.d;
+}
+
+// The same read back.
+static __device__ __forceinline__ act_lane act_of(const act16 &a, uint32_t b) {
+    const uint32_t at = b * SL_ACT_BLK_LEN + PER_LANE * (threadIdx.x % WARP);
+    act_lane q;
+    q.hi = *(const uint2 *)(a.hi + at), q.lo = *(const uint2 *)(a.lo + at);
+    q.sum = a.sum[at / SL_ACT_SUM_LEN];
+    q.d = a.d[b];
+    return q;
 }
 
 // This lane's columns of block b of a row of n floats.
@@ -71,32 +96,20 @@ static __device__ __forceinline__ double square_sum(const float x[PER_LANE]) {
     return warp_sum(sum);
 }
 
-// The thread block's warps quantise a row of n columns, after a norm if `normed`. part (blocks of the row): shared
-// memory. The caller waits (__syncthreads) before it reads `to`.
-static __device__ __forceinline__ void quant_row(const act16 &to, const float *in, uint32_t n, bool normed,
-                                                 const float *weight, float eps, double *part) {
-    uint32_t warp = threadIdx.x / WARP, n_warp = blockDim.x / WARP, n_blk = (n + SL_ACT_BLK_LEN - 1) / SL_ACT_BLK_LEN;
-    float x[PER_LANE], scale = 1;
-    if (normed) {
-        for (uint32_t b = warp; b < n_blk; b += n_warp) {
-            load_blk(x, in, b, n);
-            double sum = square_sum(x);
-            if (threadIdx.x % WARP == 0) part[b] = sum;
-        }
-        __syncthreads();
-        double sum = 0;
-        for (uint32_t b = threadIdx.x % WARP; b < n_blk; b += WARP) sum += part[b];
-        scale = (float)(1 / sqrt(warp_sum(sum) / n + (double)eps));
-    }
-    for (uint32_t b = warp; b < n_blk; b += n_warp) {
-        load_blk(x, in, b, n);
-        if (normed) {
-            float w[PER_LANE] = {1, 1, 1, 1, 1, 1, 1, 1};
-            if (weight) load_blk(w, weight, b, n);
-            for (int i = 0; i < PER_LANE; i++) x[i] = x[i] * scale * w[i];
-        }
-        quant_blk(to, b, x);
-    }
+// What a norm multiplies a row of n columns by; part: the sums of its blocks.
+static __device__ __forceinline__ float norm_scale(const double *part, uint32_t n, float eps) {
+    const uint32_t n_blk = (n + SL_ACT_BLK_LEN - 1) / SL_ACT_BLK_LEN;
+    double sum = 0;
+    for (uint32_t b = threadIdx.x % WARP; b < n_blk; b += WARP) sum += part[b];
+    return (float)(1 / sqrt(warp_sum(sum) / n + (double)eps));
+}
+
+// x (8) of block b becomes x * scale * weight.
+static __device__ __forceinline__ void norm_blk(float x[PER_LANE], float scale, const float *weight, uint32_t b,
+                                                uint32_t n) {
+    float w[PER_LANE] = {1, 1, 1, 1, 1, 1, 1, 1};
+    if (weight) load_blk(w, weight, b, n);
+    for (int i = 0; i < PER_LANE; i++) x[i] = x[i] * scale * w[i];
 }
 
 #endif

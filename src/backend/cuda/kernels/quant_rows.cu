@@ -27,11 +27,24 @@ static __global__ void glu_quant(const __grid_constant__ sl_cuda_task t) {
 
 static __global__ void norm_quant(const __grid_constant__ sl_cuda_task t) {
     begin();
-    uint32_t row = blockIdx.x;
+    const uint32_t row = blockIdx.x, warp = threadIdx.x / WARP, n_warp = blockDim.x / WARP;
     if ((int32_t)row >= task_rows(t)) return;
-    extern __shared__ double part[];
-    quant_row(act16_of((uint8_t *)out_row(t, row), t.n_col), in_row(t, 0, row), t.n_col, true,
-              (const float *)t.weight, t.attr.norm.eps, part);
+    extern __shared__ double part[]; // (blocks of a row)
+    const uint32_t n = t.n_col, n_blk = (n + SL_ACT_BLK_LEN - 1) / SL_ACT_BLK_LEN;
+    const float *in = in_row(t, 0, row);
+    float x[PER_LANE];
+    for (uint32_t b = warp; b < n_blk; b += n_warp) {
+        load_blk(x, in, b, n);
+        double sum = square_sum(x);
+        if (threadIdx.x % WARP == 0) part[b] = sum;
+    }
+    __syncthreads();
+    const float scale = norm_scale(part, n, t.attr.norm.eps);
+    for (uint32_t b = warp; b < n_blk; b += n_warp) {
+        load_blk(x, in, b, n);
+        norm_blk(x, scale, (const float *)t.weight, b, n);
+        quant_blk(act16_of((uint8_t *)out_row(t, row), n), b, x);
+    }
 }
 
 static dim3 blocks(const sl_cuda_task *t) {
