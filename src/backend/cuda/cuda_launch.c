@@ -90,6 +90,7 @@ static void begin_product(sl_cuda_product *to, const sl_cuda_task *t) {
                             .in = t->in[0],
                             .in_stride = t->in_stride[0],
                             .n_col = t->weight_n_col,
+                            .inverse_n_col = 1 / (double)t->weight_n_col,
                             .n_row_max = t->n_row_max,
                             .n_sm = t->n_sm,
                             .shared_bytes = t->shared_bytes,
@@ -191,7 +192,7 @@ static bool takes_rope_kv(const sequence *s, const sl_cuda_attend_row *f) {
     return s->p->plan->shape.n_row_max == 1 && is(attend, SL_OP_ATTEND) && sl_cuda_attend_has_mma(t) &&
            attend->in[0] == q->out && n_reader(s->p->plan, q->out) == 1 &&
            attend->attr.attend.kv_layer == op_at(s, 1)->attr.kv.kv_layer && q->in[1] == op_at(s, 0)->in[1] &&
-           q->attr.rope.n_rot == op_at(s, 0)->attr.rope.n_rot && q->attr.rope.head_dim == t->head_dim &&
+           q->attr.rope.n_rot == t->head_dim && op_at(s, 0)->attr.rope.n_rot == t->head_dim &&
            q->attr.rope.interleaved == op_at(s, 0)->attr.rope.interleaved;
 }
 

@@ -2,7 +2,7 @@
 //
 // ATTEND by tensor cores: K and V in f16, heads of 64, 128 or 256 columns, up to 8 query heads to a kv head. Parts and
 // their merging are as in attend.cu; a thread block has all query heads of a kv head, so that K and V are read once. In a
-// narrow program the parts of a row and kv head are a cluster of thread blocks, which read one another's results. A
+// narrow program the parts of a row and kv head are a cluster of thread blocks, which send one another their results. A
 // program of one row also rotates Q and K here and writes K and V (FUSED): then all K and V but the row's own were there
 // before the step, and the first of them are under way before the kernel waits.
 //
@@ -193,8 +193,8 @@ template <int DIM> struct walk {
 // One head's numbers in memory: maximum, sum, weighted sum of V (DIM).
 static __device__ __forceinline__ void merge(float *max, float *sum, float *acc, float next_max, float next_sum,
                                              float next_acc) {
-    if (next_max == -CUDART_INF_F) return;
-    const float top = fmaxf(*max, next_max), a = power(*max - top), b = power(next_max - top);
+    const float top = fmaxf(*max, next_max), base = top == -CUDART_INF_F ? 0.0f : top;
+    const float a = power(*max - base), b = power(next_max - base);
     *sum = *sum * a + next_sum * b;
     *acc = *acc * a + next_acc * b;
     *max = top;
@@ -229,7 +229,7 @@ static __device__ __forceinline__ void merge_warps(const state<DIM> &s, float *o
 
 static __device__ __forceinline__ void cluster_arrive() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
 }
 static __device__ __forceinline__ void cluster_wait() {
@@ -237,124 +237,159 @@ static __device__ __forceinline__ void cluster_wait() {
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
-// A float of shared memory of thread block `rank` of the cluster, at the place that `own` has in this one.
-static __device__ __forceinline__ float cluster_load(const float *own, uint32_t rank) {
-    float x = 0;
+// Stores to shared memory of thread block `rank` of the cluster, at the place that `own` has in this one; its barrier
+// counts the bytes that have come.
+static __device__ __forceinline__ void send(float *own, float x, uint64_t *barrier, uint32_t rank) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    uint32_t address;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
-                 : "=r"(address)
-                 : "r"((uint32_t)__cvta_generic_to_shared(own)), "r"(rank));
-    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(address) : "memory");
+    asm volatile(
+        "{ .reg .b32 to, at;\n"
+        "mapa.shared::cluster.u32 to, %0, %3;\n"
+        "mapa.shared::cluster.u32 at, %2, %3;\n"
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [to], %1, [at]; }" ::"r"(shared_address(own)),
+        "r"(__float_as_uint(x)), "r"(shared_address(barrier)), "r"(rank)
+        : "memory");
 #endif
-    return x;
 }
 
-// FUSED: queries of the group's heads, rotated, to q (head, DIM); the row's own K, rotated, and V as halves to own
-// (K (DIM), V (DIM)) and, if `store`, into the pool. All loads are under way at once.
+// What the parts of a row and group of heads send to the thread block that merges some of the columns.
+struct inbox {
+    uint64_t *barrier;
+    float *acc;   // (part, column of the slice)
+    float *max;   // (part, head)
+    float *total; // (part, head)
+    __device__ __forceinline__ void init(uint8_t *p, uint32_t n_part, uint32_t n_group, uint32_t n_col) {
+        barrier = (uint64_t *)p, acc = (float *)(p + 16), max = acc + n_col, total = max + n_part * n_group;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+        if (threadIdx.x == 0) {
+            const uint32_t n_bytes = (n_col + 2 * n_part * n_group) * (uint32_t)sizeof(float);
+            asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
+            asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+            asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+                         "r"(n_bytes)
+                         : "memory");
+        }
+#endif
+    }
+    __device__ __forceinline__ void wait() const {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+        uint32_t done = 0;
+        while (!done)
+            asm volatile("{ .reg .pred p;\n"
+                         "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], 0;\n"
+                         "selp.u32 %0, 1, 0, p; }"
+                         : "=r"(done)
+                         : "r"(shared_address(barrier))
+                         : "memory");
+#endif
+    }
+    static __host__ __device__ uint32_t bytes(uint32_t n_part, uint32_t n_group, uint32_t n_col) {
+        return 16 + (n_col + 2 * n_part * n_group) * (uint32_t)sizeof(float);
+    }
+};
+
+// FUSED: queries of the group's heads, rotated, to q (head, DIM). `last`: the part has the row's own position; then its K,
+// rotated, and V go as halves to own (K (DIM), V (DIM)) and into the pool. All loads are under way at once.
 template <int DIM>
 static __device__ __forceinline__ void take_row(const sl_cuda_attend_row &f, float *q, uint16_t *own, uint32_t head_kv,
-                                                int32_t pos, bool store) {
-    enum { N_LOAD = 4 };
-    const uint32_t n_group = f.attend.attr.attend.n_head / f.attend.n_head_kv, half = f.rope_q.attr.rope.n_rot / 2;
-    const uint32_t n_pair = DIM - half, n = (n_group + 1) * n_pair; // pairs, and columns that are not rotated
+                                                int32_t pos, bool last) {
+    enum { N_LOAD = 3, N_PAIR = DIM / 2, N_VALUE = (DIM + N_THREAD - 1) / N_THREAD };
+    const uint32_t n_group = f.attend.attr.attend.n_head / f.attend.n_head_kv, n = (n_group + last) * N_PAIR;
     const float *table = in_row(f.rope_q, 1, 0), *v = in_row(f.write, 1, 0) + head_kv * DIM;
-    const uint64_t blk = pool_block(f.write, 0, pos);
-    const uint64_t at = ((uint64_t)head_kv * SL_KV_BLK_LEN + pos % SL_KV_BLK_LEN) * DIM;
-    uint16_t *k_to = (uint16_t *)(f.write.k + blk * f.write.k_blk_bytes) + at,
-             *v_to = (uint16_t *)(f.write.v + blk * f.write.v_blk_bytes) + at;
-    float value[(DIM + N_THREAD - 1) / N_THREAD];
-    for (int i = 0; i * N_THREAD < DIM; i++)
-        if (i * N_THREAD + threadIdx.x < DIM) value[i] = v[i * N_THREAD + threadIdx.x];
+    const float *q_in = in_row(f.rope_q, 0, 0) + head_kv * n_group * DIM,
+                *k_in = in_row(f.rope_k, 0, 0) + head_kv * DIM;
+    uint16_t *k_to = NULL, *v_to = NULL;
+    float value[N_VALUE];
+    if (last) {
+        const uint64_t blk = pool_block(f.write, 0, pos);
+        const uint64_t at = ((uint64_t)head_kv * SL_KV_BLK_LEN + pos % SL_KV_BLK_LEN) * DIM;
+        k_to = (uint16_t *)(f.write.k + blk * f.write.k_blk_bytes) + at;
+        v_to = (uint16_t *)(f.write.v + blk * f.write.v_blk_bytes) + at;
+        for (int i = 0; i < N_VALUE; i++)
+            if (i * N_THREAD + threadIdx.x < DIM) value[i] = v[i * N_THREAD + threadIdx.x];
+    }
     for (uint32_t base = threadIdx.x; base < n; base += N_LOAD * N_THREAD) {
         rope_pair pair[N_LOAD];
 #pragma unroll
         for (int i = 0; i < N_LOAD; i++) {
-            const uint32_t p = base + i * N_THREAD, head = p / n_pair;
-            if (p >= n) continue;
-            const float *from = head < n_group ? in_row(f.rope_q, 0, 0) + (head_kv * n_group + head) * DIM
-                                               : in_row(f.rope_k, 0, 0) + head_kv * DIM;
-            pair[i].load(f.rope_q.attr.rope, from, table, p % n_pair);
+            const uint32_t p = base + i * N_THREAD, head = p / N_PAIR;
+            if (p < n) pair[i].load(f.rope_q.attr.rope, head < n_group ? q_in + head * DIM : k_in, table, p % N_PAIR);
         }
 #pragma unroll
         for (int i = 0; i < N_LOAD; i++) {
-            const uint32_t p = base + i * N_THREAD, head = p / n_pair;
+            const uint32_t p = base + i * N_THREAD, head = p / N_PAIR, at = pair[i].at, other = at + pair[i].step;
             if (p >= n) continue;
             pair[i].rotate();
             if (head < n_group) {
-                q[head * DIM + pair[i].at] = pair[i].x;
-                if (pair[i].rotated) q[head * DIM + pair[i].at + pair[i].step] = pair[i].y;
+                q[head * DIM + at] = pair[i].x, q[head * DIM + other] = pair[i].y;
                 continue;
             }
-            const uint16_t x = from_float<uint16_t>(pair[i].x), y = from_float<uint16_t>(pair[i].y);
-            own[pair[i].at] = x;
-            if (pair[i].rotated) own[pair[i].at + pair[i].step] = y;
-            if (store) k_to[pair[i].at] = x;
-            if (store && pair[i].rotated) k_to[pair[i].at + pair[i].step] = y;
+            own[at] = k_to[at] = from_float<uint16_t>(pair[i].x);
+            own[other] = k_to[other] = from_float<uint16_t>(pair[i].y);
         }
     }
-    for (int i = 0; i * N_THREAD < DIM; i++)
-        if (i * N_THREAD + threadIdx.x < DIM) {
-            const uint16_t x = from_float<uint16_t>(value[i]);
-            own[DIM + i * N_THREAD + threadIdx.x] = x;
-            if (store) v_to[i * N_THREAD + threadIdx.x] = x;
-        }
+    for (int i = 0; i < N_VALUE && last; i++)
+        if (i * N_THREAD + threadIdx.x < DIM)
+            own[DIM + i * N_THREAD + threadIdx.x] = v_to[i * N_THREAD + threadIdx.x] = from_float<uint16_t>(value[i]);
 }
 
 // grid (part, kv head, row), the parts are a cluster. Shared memory: the rings, whose place the warps' results take; the
-// part's result (head, DIM + 2), before which it holds the queries (head, DIM); K and V of the row itself.
+// inbox; of FUSED the queries (head, DIM) and K and V of the row itself.
 template <int DIM, bool FUSED>
 static __global__ void __launch_bounds__(N_THREAD, DIM < 256 ? 4 : 2)
     attend_parts(const __grid_constant__ sl_cuda_attend_row f) {
-    enum { STRIDE = DIM + 2 };
     extern __shared__ __align__(16) uint8_t shared[];
     const sl_cuda_task &t = f.attend;
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, n_group = (int)(t.attr.attend.n_head / t.n_head_kv);
     const uint32_t rank = blockIdx.x, head_kv = blockIdx.y, row = blockIdx.z, head = head_kv * n_group;
-    float *result = (float *)(shared + N_WARP * N_STAGE * tile<DIM>::BYTES);
-    uint8_t *own = (uint8_t *)(result + (n_group * STRIDE + 3) / 4 * 4);
+    const uint32_t n_col = n_group * DIM, slice = n_col >> (31 - __clz((int)t.n_part));
+    uint8_t *ring = shared + warp * N_STAGE * tile<DIM>::BYTES, *rest = shared + N_WARP * N_STAGE * tile<DIM>::BYTES;
+    let_next();
+    inbox in;
+    in.init(rest, t.n_part, n_group, n_col);
+    cluster_arrive(); // inboxes are ready
+    float *queries = (float *)(rest + (inbox::bytes(t.n_part, n_group, n_col) + 15) / 16 * 16);
+    uint8_t *own = (uint8_t *)(queries + n_col);
     walk<DIM> w;
     part p;
-    let_next();
     if (FUSED) {
         p = part_of(t, row, (int32_t)rank);
-        w.start(t, row, head_kv, p, shared + warp * N_STAGE * tile<DIM>::BYTES, lane, warp);
+        w.start(t, row, head_kv, p, ring, lane, warp);
     }
     wait();
-    if ((int32_t)row >= task_rows(t)) return;
+    if (!FUSED && (int32_t)row >= task_rows(t)) return cluster_wait();
     query<DIM> q;
     if (FUSED) {
         const bool last = p.first < p.end && p.end * SL_KV_BLK_LEN > p.last;
-        take_row<DIM>(f, result, (uint16_t *)own, head_kv, p.last, last);
+        take_row<DIM>(f, queries, (uint16_t *)own, head_kv, p.last, last);
         __syncthreads();
-        q.load(result + lane / 4 * DIM, lane / 4 < n_group, lane % 4);
+        q.load(queries + lane / 4 * DIM, lane / 4 < n_group, lane % 4);
         if (!last) own = NULL;
     } else {
         p = part_of(t, row, (int32_t)rank);
-        w.start(t, row, head_kv, p, shared + warp * N_STAGE * tile<DIM>::BYTES, lane, warp);
+        w.start(t, row, head_kv, p, ring, lane, warp);
         q.load(in_row(t, 0, row) + (uint64_t)(head + lane / 4) * DIM, lane / 4 < n_group, lane % 4);
         own = NULL;
     }
     state<DIM> s;
     s.clear();
     w.run(t, s, q, row, head_kv, p, own, lane);
-    merge_warps<DIM>(s, (float *)shared, n_group, lane, warp, [&](int h, int column, float max, float sum, float acc) {
-        result[h * STRIDE + 2 + column] = acc;
-        if (column == 0) result[h * STRIDE] = max, result[h * STRIDE + 1] = sum;
-    });
-    cluster_arrive();
     cluster_wait();
-    for (int at = (int)(threadIdx.x * t.n_part + rank); at < n_group * DIM; at += N_THREAD * (int)t.n_part) {
-        const float *from = result + at / DIM * STRIDE;
+    merge_warps<DIM>(s, (float *)shared, n_group, lane, warp, [&](int h, int column, float max, float sum, float acc) {
+        const uint32_t at = h * DIM + column, to = at / slice;
+        send(in.acc + rank * slice + at % slice, acc, in.barrier, to);
+        if (column < (int)t.n_part) { // to each
+            send(in.max + rank * n_group + h, max, in.barrier, column);
+            send(in.total + rank * n_group + h, sum, in.barrier, column);
+        }
+    });
+    in.wait();
+    for (uint32_t c = threadIdx.x; c < slice; c += N_THREAD) {
+        const uint32_t at = rank * slice + c, h = at / DIM;
         float max = -CUDART_INF_F, sum = 0, acc = 0;
-#pragma unroll 4
         for (uint32_t i = 0; i < t.n_part; i++) // parts without positions have nothing to add
-            merge(&max, &sum, &acc, cluster_load(from, i), cluster_load(from + 1, i),
-                  cluster_load(from + 2 + at % DIM, i));
+            merge(&max, &sum, &acc, in.max[i * n_group + h], in.total[i * n_group + h], in.acc[i * slice + c]);
         out_row(t, row)[(uint64_t)head * DIM + at] = acc / sum;
     }
-    cluster_arrive(); // nobody leaves before all have read
-    cluster_wait();
 }
 
 // ---- wide programs ---------------------------------------------------------------------------------
@@ -397,13 +432,14 @@ static __global__ void __launch_bounds__(N_THREAD) attend_rows(const __grid_cons
 
 // ---- launchers -----------------------------------------------------------------------------------
 
-template <int DIM> static uint32_t parts_bytes(uint32_t n_group) {
-    return N_WARP * N_STAGE * tile<DIM>::BYTES + (n_group * (DIM + 2) + 3) / 4 * 16 + 4 * DIM;
+template <int DIM> static uint32_t parts_bytes(uint32_t n_part, uint32_t n_group) {
+    return N_WARP * N_STAGE * tile<DIM>::BYTES + (inbox::bytes(n_part, n_group, n_group * DIM) + 15) / 16 * 16 +
+           (n_group + 1) * DIM * (uint32_t)sizeof(float);
 }
 
 template <int DIM, bool FUSED> static cudaError_t launch_parts(const sl_cuda_attend_row *f, cudaStream_t stream) {
     const sl_cuda_task *t = &f->attend;
-    const uint32_t n_bytes = parts_bytes<DIM>(t->attr.attend.n_head / t->n_head_kv);
+    const uint32_t n_bytes = parts_bytes<DIM>(t->n_part, t->attr.attend.n_head / t->n_head_kv);
     const void *kernel = (const void *)attend_parts<DIM, FUSED>;
     cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)n_bytes);
     if (error == cudaSuccess) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
@@ -449,7 +485,7 @@ cudaError_t sl_cuda_attend_mma(const sl_cuda_task *t, cudaStream_t stream) {
 uint32_t sl_cuda_attend_most_parts(void) {
     enum { DIM = 128, WIDE = 16, PORTABLE = 8, N_HEAD_KV = 8 };
     const void *kernel = (const void *)attend_parts<DIM, true>;
-    const uint32_t n_bytes = parts_bytes<DIM>(MAX_GROUP);
+    const uint32_t n_bytes = parts_bytes<DIM>(WIDE, MAX_GROUP);
     cudaLaunchAttribute cluster = {};
     cluster.id = cudaLaunchAttributeClusterDimension;
     cluster.val.clusterDim.x = WIDE, cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;

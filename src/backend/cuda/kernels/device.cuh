@@ -83,9 +83,12 @@ static __device__ __forceinline__ float warp_max(float x) {
     return x;
 }
 
+static __device__ __forceinline__ uint32_t shared_address(const void *p) {
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
 static __device__ __forceinline__ void copy_async(void *to, const void *from) { // 16 bytes
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from)
-                 : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 static __device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N> static __device__ __forceinline__ void copy_wait() {

@@ -95,6 +95,7 @@ typedef struct sl_cuda_product {
     const uint8_t *in;
     uint64_t in_stride;
     const float *norm; // weight of NORM_QUANT, or NULL
+    double inverse_n_col;
     float eps;
     uint32_t n_col, n_row_max, n_matrix;
     uint32_t n_sm, shared_bytes;

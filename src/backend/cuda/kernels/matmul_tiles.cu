@@ -27,11 +27,22 @@ enum {
     MIN_STAGE = 2,          // tiles of weights under way or in use, of a warp
     UNDER_WAY = RING_BYTES, // bytes of them that are enough, of a thread block; more are a rush on the memory
     OUTPUTS = SL_TILE_ROWS,
-    HOLD = 4,            // blocks of activations that a warp has in registers at once
+    HOLD_MANY = 4,       // blocks of activations that a warp has in registers at once, if it has several
     SQUARE_BYTES = 1024, // sums of a norm's blocks: 128 of one row, or 16 of each of eight
     MAX_BATCH = 16,      // tiles of rows between two meetings of the warps
     MAX_BATCH_8 = 4,     // the same for several rows
 };
+
+// How matrices are dealt out: in a thread block n_k warps share the columns (each every n_k-th tile of them), and n_t such
+// groups of warps take tiles of rows at once. The tiles of rows of all matrices, one matrix after the other, go to the
+// thread blocks in turn; of gate and up the tiles of the same rows go together.
+typedef struct deal {
+    uint32_t n_k, n_t, n_blk, per_warp; // per_warp = n_blk / n_k
+    uint32_t n_unit, pair;              // pair = 1: a unit is a tile of gate and one of up; else 0
+    uint32_t end[3];                    // tiles of rows of matrices 0 .. i
+    uint32_t batch, n_stage, n_entry;   // n_entry: of a thread block, at most
+    uint32_t group_step;                // warp * group_step >> 16 = warp / n_k
+} deal;
 
 // ---- activations -----------------------------------------------------------------------------------
 
@@ -77,48 +88,62 @@ template <class T> static __device__ __forceinline__ uint2 factor(const uint8_t 
     return b;
 }
 
-// A warp's blocks k, k + n_k .. of one row, one after another at `to`. squares (blocks of the row).
-template <class S>
-static __device__ __forceinline__ void take_row(uint8_t *to, const sl_cuda_product &t, uint32_t row, uint32_t k,
-                                                uint32_t n_k, uint32_t n_own, double *squares, int lane) {
-    const uint8_t *in = t.in + (uint64_t)row * t.in_stride;
-    const float *x_in = (const float *)in;
-    float x[HOLD][PER_LANE], scale = 1;
-    const bool normed = t.source == SL_CUDA_NORM_QUANT;
-    if (normed) {
-        for (uint32_t base = 0; base < n_own; base += HOLD) {
+// A warp's blocks k, k + n_k .. of one row, one after another at `to`; HOLD of them are under way at once. The norm's
+// weights do not depend on the kernel before, so the first are asked for before it is waited for. squares (blocks of the
+// row).
+template <class S, int HOLD> struct row_taker {
+    float norm[HOLD][PER_LANE], x[HOLD][PER_LANE];
+
+    static __device__ __forceinline__ uint32_t own(const deal &d) { return HOLD == 1 ? 1 : d.per_warp; }
+
+    __device__ __forceinline__ void load(float to[HOLD][PER_LANE], const float *from, const deal &d, uint32_t base,
+                                         uint32_t k) {
 #pragma unroll
-            for (uint32_t h = 0; h < HOLD; h++)
-                if (base + h < n_own) load_blk(x[h], x_in, k + (base + h) * n_k, t.n_col);
+        for (uint32_t h = 0; h < HOLD; h++)
+            if (HOLD == 1 || base + h < own(d)) load_whole(to[h], from, k + (base + h) * d.n_k);
+    }
+    __device__ __forceinline__ void prepare(const sl_cuda_product &t, const deal &d, uint32_t k) {
+        for (int i = 0; i < HOLD * PER_LANE; i++) norm[i / PER_LANE][i % PER_LANE] = 1;
+        if (t.source == SL_CUDA_NORM_QUANT && t.norm) load(norm, t.norm, d, 0, k);
+    }
+    __device__ __forceinline__ float scale_of(const sl_cuda_product &t, const deal &d, const float *in, uint32_t k,
+                                              double *squares, int lane) {
+        for (uint32_t base = 0; base < own(d); base += HOLD) {
+            load(x, in, d, base, k);
 #pragma unroll
-            for (uint32_t h = 0; h < HOLD; h++)
-                if (base + h < n_own) {
-                    const double sum = square_sum(x[h]);
-                    if (lane == 0) squares[k + (base + h) * n_k] = sum; // the same from each group of warps
-                }
+            for (uint32_t h = 0; h < HOLD; h++) {
+                const double sum = square_sum(x[h]);
+                if (lane == 0 && base + h < own(d))
+                    squares[k + (base + h) * d.n_k] = sum; // also of other groups' warps
+            }
         }
         __syncthreads();
-        scale = norm_scale(squares, t.n_col, t.eps);
+        return row_scale(squares, d.n_blk, t.inverse_n_col, t.eps);
     }
-    for (uint32_t base = 0; base < n_own; base += HOLD) {
-        act_lane q[HOLD];
-        if (t.source != SL_CUDA_ACT16 && (!normed || n_own > HOLD))
+    __device__ __forceinline__ void take(uint8_t *to, const sl_cuda_product &t, const deal &d, uint32_t row, uint32_t k,
+                                         double *squares, int lane) {
+        const uint8_t *row_at = t.in + (uint64_t)row * t.in_stride;
+        const float *in = (const float *)row_at;
+        if (t.source == SL_CUDA_ACT16) {
+            for (uint32_t at = 0; at < own(d); at++)
+                (S{to + at * S::BYTES}).put(0, act_of(act16_of((uint8_t *)row_at, t.n_col), k + at * d.n_k), lane);
+            return __syncwarp();
+        }
+        const bool normed = t.source == SL_CUDA_NORM_QUANT;
+        const float scale = normed ? scale_of(t, d, in, k, squares, lane) : 1;
+        for (uint32_t base = 0; base < own(d); base += HOLD) {
+            if (!normed || own(d) > HOLD) load(x, in, d, base, k);
+            if (normed && base > 0 && t.norm) load(norm, t.norm, d, base, k);
 #pragma unroll
-            for (uint32_t h = 0; h < HOLD; h++)
-                if (base + h < n_own) load_blk(x[h], x_in, k + (base + h) * n_k, t.n_col);
-#pragma unroll
-        for (uint32_t h = 0; h < HOLD; h++)
-            if (base + h < n_own) {
-                const uint32_t blk = k + (base + h) * n_k;
-                if (normed) norm_blk(x[h], scale, t.norm, blk, t.n_col);
-                q[h] = t.source == SL_CUDA_ACT16 ? act_of(act16_of((uint8_t *)in, t.n_col), blk) : quantise(x[h]);
+            for (uint32_t h = 0; h < HOLD; h++) {
+                if (HOLD > 1 && base + h >= own(d)) break;
+                if (normed) norm_blk(x[h], scale, norm[h]);
+                (S{to + (base + h) * S::BYTES}).put(0, quantise(x[h]), lane);
             }
-#pragma unroll
-        for (uint32_t h = 0; h < HOLD; h++)
-            if (base + h < n_own) (S{to + (base + h) * S::BYTES}).put(0, q[h], lane);
+        }
+        __syncwarp();
     }
-    __syncwarp();
-}
+};
 
 // Block `blk` of n rows from `first` on. If they are floats the warp has no other block, and all warps call it at once.
 template <class S>
@@ -126,43 +151,44 @@ static __device__ __forceinline__ void take_rows(const S &to, const sl_cuda_prod
                                                  uint32_t blk, double *squares, int lane) {
     __syncwarp(); // what lies there has been read
     if (t.source == SL_CUDA_ACT16) {
-        for (int base = 0; base < n; base += HOLD) {
-            act_lane q[HOLD];
+        for (int base = 0; base < n; base += HOLD_MANY) {
+            act_lane q[HOLD_MANY];
 #pragma unroll
-            for (int h = 0; h < HOLD; h++)
+            for (int h = 0; h < HOLD_MANY; h++)
                 if (base + h < n)
                     q[h] = act_of(act16_of((uint8_t *)t.in + (first + base + h) * t.in_stride, t.n_col), blk);
 #pragma unroll
-            for (int h = 0; h < HOLD; h++)
+            for (int h = 0; h < HOLD_MANY; h++)
                 if (base + h < n) to.put(base + h, q[h], lane);
         }
         return __syncwarp();
     }
     const uint32_t n_blk = t.n_col / SL_ACT_BLK_LEN;
     const bool normed = t.source == SL_CUDA_NORM_QUANT;
-    float x[HOLD][PER_LANE];
+    float x[HOLD_MANY][PER_LANE], w[PER_LANE] = {1, 1, 1, 1, 1, 1, 1, 1};
+    if (normed && t.norm) load_whole(w, t.norm, blk);
     auto load = [&](int base) {
 #pragma unroll
-        for (int h = 0; h < HOLD; h++)
-            if (base + h < n) load_blk(x[h], (const float *)(t.in + (first + base + h) * t.in_stride), blk, t.n_col);
+        for (int h = 0; h < HOLD_MANY; h++)
+            if (base + h < n) load_whole(x[h], (const float *)(t.in + (first + base + h) * t.in_stride), blk);
     };
     if (normed) {
-        for (int base = 0; base < n; base += HOLD) {
+        for (int base = 0; base < n; base += HOLD_MANY) {
             load(base);
 #pragma unroll
-            for (int h = 0; h < HOLD; h++) {
+            for (int h = 0; h < HOLD_MANY; h++) {
                 const double sum = square_sum(x[h]);
                 if (lane == 0 && base + h < n) squares[(base + h) * n_blk + blk] = sum;
             }
         }
         __syncthreads();
     }
-    for (int base = 0; base < n; base += HOLD) {
-        if (!normed || n > HOLD) load(base);
+    for (int base = 0; base < n; base += HOLD_MANY) {
+        if (!normed || n > HOLD_MANY) load(base);
 #pragma unroll
-        for (int h = 0; h < HOLD; h++) {
+        for (int h = 0; h < HOLD_MANY; h++) {
             if (base + h >= n) break;
-            if (normed) norm_blk(x[h], norm_scale(squares + (base + h) * n_blk, t.n_col, t.eps), t.norm, blk, t.n_col);
+            if (normed) norm_blk(x[h], row_scale(squares + (base + h) * n_blk, n_blk, t.inverse_n_col, t.eps), w);
             to.put(base + h, quantise(x[h]), lane);
         }
     }
@@ -255,16 +281,6 @@ static __device__ __forceinline__ void add_tile_rows(float sum[2][2], const uint
 
 // ---- the walk --------------------------------------------------------------------------------------
 
-// How matrices are dealt out: in a thread block n_k warps share the columns (each every n_k-th tile of them), and n_t such
-// groups of warps take tiles of rows at once. The tiles of rows of all matrices, one matrix after the other, go to the
-// thread blocks in turn; of gate and up the tiles of the same rows go together.
-typedef struct deal {
-    uint32_t n_k, n_t, n_blk, per_warp; // per_warp = n_blk / n_k
-    uint32_t n_unit, per_unit;          // per_unit = 2 for gate and up, else 1
-    uint32_t end[3];                    // tiles of rows of matrices 0 .. i
-    uint32_t batch, n_stage;
-} deal;
-
 template <class A, class B> struct slot {
     static const int BYTES = (int)A::BYTES > (int)B::BYTES ? (int)A::BYTES : (int)B::BYTES;
 };
@@ -273,18 +289,28 @@ template <class A, class B> struct slot {
 struct entry {
     uint32_t matrix, tile;
     __device__ __forceinline__ entry(const deal &d, uint32_t i) {
-        if (d.per_unit == 2) {
-            matrix = i % 2, tile = i / 2 * gridDim.y + blockIdx.y;
-            return;
-        }
-        tile = i * gridDim.y + blockIdx.y;
+        tile = (i >> d.pair) * gridDim.y + blockIdx.y, matrix = i & d.pair;
+        if (d.pair) return;
         matrix = tile < d.end[0] ? 0 : tile < d.end[1] ? 1 : 2;
         if (matrix > 0) tile -= d.end[matrix - 1];
     }
 };
 
 static __device__ __forceinline__ bool has_entry(const deal &d, uint32_t i) {
-    return (d.per_unit == 2 ? i / 2 : i) * gridDim.y + blockIdx.y < d.n_unit;
+    return (i >> d.pair) * gridDim.y + blockIdx.y < d.n_unit;
+}
+
+// The list as addresses of weights in shared memory, plus 1 where the type is B. All threads call it.
+template <class A, class B>
+static __device__ __forceinline__ void list_entries(uint64_t *list, const sl_cuda_product &t, const deal &d) {
+    for (uint32_t i = threadIdx.x; i < d.n_entry; i += blockDim.x) {
+        if (!has_entry(d, i)) continue;
+        const entry e(d, i);
+        const sl_cuda_matrix &m = t.matrix[e.matrix];
+        const bool is_b = (int)A::TYPE != (int)B::TYPE && m.type == B::TYPE;
+        list[i] = (uint64_t)(m.weight + (uint64_t)e.tile * d.n_blk * (is_b ? B::BYTES : A::BYTES)) + is_b;
+    }
+    __syncthreads();
 }
 
 // Where a warp is in its list, and at which of its tiles of columns. For one row it takes all columns of an entry before
@@ -292,13 +318,13 @@ static __device__ __forceinline__ bool has_entry(const deal &d, uint32_t i) {
 template <int N> struct walk {
     uint32_t base, i, at, first; // base + i-th entry of this warp; first: its place among the groups of warps
     __device__ __forceinline__ uint32_t entry_at(const deal &d) const { return (base + i) * d.n_t + first; }
-    __device__ __forceinline__ void next(const deal &d) {
+    __device__ __forceinline__ void next(const deal &d, uint32_t n_entry) {
         if (N == 1) {
             if (++at < d.per_warp) return;
             at = 0, i++;
             return;
         }
-        if (++i < d.batch && has_entry(d, entry_at(d))) return;
+        if (++i < d.batch && entry_at(d) < n_entry) return;
         i = 0;
         if (++at < d.per_warp) return;
         at = 0, base += d.batch;
@@ -307,16 +333,14 @@ template <int N> struct walk {
 
 // `w` is ahead of what is multiplied. false: there is nothing more to ask for.
 template <class A, class B, int N>
-static __device__ __forceinline__ bool ask(const tile_ring &ring, uint32_t slot, const sl_cuda_product &t,
+static __device__ __forceinline__ bool ask(const tile_ring &ring, uint32_t slot, const uint64_t *list, uint32_t n_entry,
                                            const deal &d, walk<N> &w, uint32_t k, int lane) {
     const uint32_t i = w.entry_at(d);
-    if (!has_entry(d, i)) return false;
-    const entry e(d, i);
-    const sl_cuda_matrix &m = t.matrix[e.matrix];
-    const uint64_t tile = (uint64_t)e.tile * d.n_blk + k + w.at * d.n_k;
-    const uint32_t n_bytes = (int)A::TYPE == (int)B::TYPE || m.type == A::TYPE ? A::BYTES : B::BYTES;
-    ring.ask(slot, m.weight + tile * n_bytes, n_bytes, lane);
-    w.next(d);
+    if (i >= n_entry) return false;
+    const uint64_t e = list[i];
+    const uint32_t n_bytes = (int)A::TYPE != (int)B::TYPE && e & 1 ? B::BYTES : A::BYTES;
+    ring.ask(slot, (const uint8_t *)(e & ~(uint64_t)1) + (k + w.at * d.n_k) * n_bytes, n_bytes, lane);
+    w.next(d, n_entry);
     return true;
 }
 
@@ -324,7 +348,7 @@ static __device__ __forceinline__ bool ask(const tile_ring &ring, uint32_t slot,
 template <int N> struct item {
     uint32_t entry_at, at, row;
     __device__ __forceinline__ item(const deal &d, uint32_t i, uint32_t first_row)
-        : entry_at(i / (OUTPUTS * N) * d.per_unit), at(i % (OUTPUTS * N)), row(first_row + i % N) {}
+        : entry_at(i / (OUTPUTS * N) << d.pair), at(i % (OUTPUTS * N)), row(first_row + i % N) {}
 };
 
 static __device__ __forceinline__ float residual(const sl_cuda_matrix &m, uint32_t o, uint32_t row) {
@@ -358,7 +382,7 @@ template <int N>
 static __device__ __forceinline__ void finish(const sl_cuda_product &t, const deal &d, const float *part,
                                               uint32_t first, uint32_t first_row, int32_t n_row, float added) {
     enum { PART = OUTPUTS * N };
-    for (uint32_t i = threadIdx.x; i < d.batch * d.n_t / d.per_unit * PART; i += blockDim.x) {
+    for (uint32_t i = threadIdx.x; i < (d.batch * d.n_t >> d.pair) * PART; i += blockDim.x) {
         const item<N> it(d, i, first_row);
         if (!has_entry(d, first + it.entry_at) || (int32_t)(it.row - first_row) >= n_row) continue;
         const entry e(d, first + it.entry_at);
@@ -386,7 +410,8 @@ template <int A_TYPE, int B_TYPE, int N> struct place {
     }
 };
 
-template <int A_TYPE, int B_TYPE, int N>
+// HOLD: blocks of activations of one row that a warp has at once; 1: it has no more than one at all.
+template <int A_TYPE, int B_TYPE, int N, int HOLD>
 static __global__ void __launch_bounds__(N == 1 ? BOUND_1 : MAX_WARP * WARP, 1)
     matmul_tiles(const __grid_constant__ sl_cuda_product t, const __grid_constant__ deal d) {
     typedef packed<A_TYPE> A;
@@ -395,82 +420,84 @@ static __global__ void __launch_bounds__(N == 1 ? BOUND_1 : MAX_WARP * WARP, 1)
     typedef typename P::S S;
     extern __shared__ __align__(16) uint8_t shared[];
     const int lane = threadIdx.x % WARP;
-    const uint32_t warp = threadIdx.x / WARP, k = warp % d.n_k, first = blockIdx.x * N_COL, n_warp = d.n_k * d.n_t;
+    const uint32_t warp = threadIdx.x / WARP, first = blockIdx.x * N_COL, n_warp = d.n_k * d.n_t;
+    const uint32_t group = warp * d.group_step >> 16, k = warp - group * d.n_k;
     uint8_t *acts = shared + n_warp * d.n_stage * P::SLOT, *mine = acts + warp * P::staged_bytes(d);
     float *part = (float *)(acts + n_warp * P::staged_bytes(d));
     uint8_t *barriers = (uint8_t *)part + n_warp * d.batch * P::PART_BYTES;
     double *squares = (double *)(barriers + n_warp * d.n_stage * BARRIER_BYTES);
-    walk<N> w = {0, 0, 0, warp / d.n_k}, ahead = w;
+    uint64_t *list = (uint64_t *)((uint8_t *)squares + SQUARE_BYTES);
     if (gridDim.x > 1) { // a wide program: are there such rows at all?
         begin();
         if (task_rows(t) <= (int32_t)first) return;
     }
+    list_entries<A, B>(list, t, d);
+    const uint32_t n_entry = ((d.n_unit - blockIdx.y + gridDim.y - 1) / gridDim.y) << d.pair;
+    walk<N> w = {0, 0, 0, group}, ahead = w;
     tile_ring ring;
     ring.init(shared + warp * d.n_stage * P::SLOT, barriers + warp * d.n_stage * BARRIER_BYTES, P::SLOT, d.n_stage,
               lane);
     uint32_t n_asked = 0;
-    while (n_asked < d.n_stage && ask<A, B, N>(ring, n_asked, t, d, ahead, k, lane)) n_asked++;
+    while (n_asked < d.n_stage && ask<A, B, N>(ring, n_asked, list, n_entry, d, ahead, k, lane)) n_asked++;
     let_next();
+    row_taker<S, HOLD> taker;
+    if (N == 1) taker.prepare(t, d, k);
     wait(); // weights do not depend on the kernel before; all else does
     const int32_t n = N == 1 && !t.logit_rows ? 1 : min(task_rows(t) - (int32_t)first, (int32_t)N_COL);
-    one<A> b;
-    one<B> b2;
     if (n <= 0) { // only for logits: nobody may leave while its tiles are under way
         for (; n_asked > 0; n_asked--) ring.wait(), ring.release();
         return;
     }
+    one<A> b;
+    one<B> b2;
+    float added = first_residual<N>(t, d, 0, first, n);
     if constexpr (N == 1) {
-        take_row<S>(mine, t, first, k, d.n_k, d.per_warp, squares, lane);
-        if (d.per_warp == 1) {
-            b.load(S{mine}, lane);
-            if (A_TYPE != B_TYPE) b2.load(S{mine}, lane);
-        }
+        taker.take(mine, t, d, first, k, squares, lane);
+        if (HOLD == 1) b.load(S{mine}, lane);
+        if (HOLD == 1 && A_TYPE != B_TYPE) b2.load(S{mine}, lane);
     } else if (d.per_warp == 1) take_rows(S{mine}, t, first, n, k, squares, lane);
-    for (uint32_t base = 0; has_entry(d, base * d.n_t); base += d.batch) {
-        const float added = first_residual<N>(t, d, base * d.n_t, first, n);
-        const uint32_t after = base + d.batch; // entries of this batch are before it
-        while ((N == 1 ? w.i < after : w.base == base) && has_entry(d, w.entry_at(d))) {
-            const walk<N> here = w;
-            const uint32_t in_batch = N == 1 ? here.i - base : here.i;
-            float *to = part + ((in_batch * d.n_t + here.first) * d.n_k + k) * (OUTPUTS * N);
-            const bool is_a = A_TYPE == B_TYPE || t.matrix[entry(d, here.entry_at(d)).matrix].type == A_TYPE;
-            if constexpr (N == 1) {
+    for (uint32_t base = 0; base * d.n_t < n_entry; base += d.batch) {
+        if (base > 0) added = first_residual<N>(t, d, base * d.n_t, first, n);
+        float *own = part + (group * d.n_k + k) * (OUTPUTS * N);
+        const uint32_t step = n_warp * (OUTPUTS * N); // to the sums of the warp's next entry
+        if constexpr (N == 1) {
+            for (uint32_t i = 0; i < d.batch && (base + i) * d.n_t + group < n_entry; i++, own += step) {
+                const bool is_a = A_TYPE == B_TYPE || !(list[(base + i) * d.n_t + group] & 1);
                 float sum = 0;
-                for (uint32_t at = 0; at < d.per_warp; at++) {
+                for (uint32_t at = 0; at < (HOLD == 1 ? 1 : d.per_warp); at++) {
                     const uint8_t *p = ring.wait();
                     const S s{mine + at * S::BYTES};
                     if (is_a) {
-                        if (d.per_warp > 1) b.load(s, lane);
+                        if (HOLD > 1) b.load(s, lane);
                         b.add_tile(sum, p, lane);
                     } else {
-                        if (d.per_warp > 1) b2.load(s, lane);
+                        if (HOLD > 1) b2.load(s, lane);
                         b2.add_tile(sum, p, lane);
                     }
-                    ask<A, B, N>(ring, ring.release(), t, d, ahead, k, lane);
-                    w.next(d);
+                    ask<A, B, N>(ring, ring.release(), list, n_entry, d, ahead, k, lane);
                 }
-                if (lane % 4 < 2) to[lane / 4 + 8 * (lane % 2)] = sum;
-            } else {
-                if (d.per_warp > 1 && here.i == 0) take_rows(S{mine}, t, first, n, k + here.at * d.n_k, squares, lane);
-                float2 *own = (float2 *)(to + lane / 4 * N_COL + lane % 4 * 2); // output g; output g + 8 is 8 rows on
-                float sum[2][2] = {};
-                if (here.at > 0)
-                    for (int upper = 0; upper < 2; upper++) {
-                        const float2 y = own[upper * 8 * N_COL / 2];
-                        sum[upper][0] = y.x, sum[upper][1] = y.y;
-                    }
-                const uint8_t *p = ring.wait();
-                if (is_a) add_tile_rows<A>(sum, p, S{mine}, lane);
-                else add_tile_rows<B>(sum, p, S{mine}, lane);
-                ask<A, B, N>(ring, ring.release(), t, d, ahead, k, lane);
-                for (int upper = 0; upper < 2; upper++)
-                    own[upper * 8 * N_COL / 2] = make_float2(sum[upper][0], sum[upper][1]);
-                w.next(d);
+                if (lane % 4 < 2) own[lane / 4 + 8 * (lane % 2)] = sum;
             }
-        }
+        } else
+            for (; w.base == base && w.entry_at(d) < n_entry; w.next(d, n_entry)) {
+                if (d.per_warp > 1 && w.i == 0) take_rows(S{mine}, t, first, n, k + w.at * d.n_k, squares, lane);
+                float2 *to =
+                    (float2 *)(own + w.i * step + lane / 4 * N_COL + lane % 4 * 2); // output g; g + 8: 8 rows on
+                float sum[2][2] = {};
+                for (int upper = 0; upper < 2 && w.at > 0; upper++) {
+                    const float2 y = to[upper * 8 * N_COL / 2];
+                    sum[upper][0] = y.x, sum[upper][1] = y.y;
+                }
+                const uint8_t *p = ring.wait();
+                if (A_TYPE == B_TYPE || !(list[w.entry_at(d)] & 1)) add_tile_rows<A>(sum, p, S{mine}, lane);
+                else add_tile_rows<B>(sum, p, S{mine}, lane);
+                ask<A, B, N>(ring, ring.release(), list, n_entry, d, ahead, k, lane);
+                for (int upper = 0; upper < 2; upper++)
+                    to[upper * 8 * N_COL / 2] = make_float2(sum[upper][0], sum[upper][1]);
+            }
         __syncthreads();
         finish<N>(t, d, part, base * d.n_t, first, n, added);
-        __syncthreads();
+        if ((base + d.batch) * d.n_t < n_entry) __syncthreads();
     }
 }
 
@@ -482,18 +509,20 @@ static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 template <class P> static deal deal_of(const sl_cuda_product *t) {
     deal d = {};
     const uint32_t warp_bytes = MIN_STAGE * (P::SLOT + BARRIER_BYTES) + P::S::BYTES + 2 * P::PART_BYTES;
-    const uint32_t most = min_u32(MAX_WARP, (t->shared_bytes - SQUARE_BYTES) / warp_bytes);
     uint32_t n_tile = 0;
     for (uint32_t i = 0; i < 3; i++) {
         if (i < t->n_matrix) n_tile += (t->matrix[i].n_row + OUTPUTS - 1) / OUTPUTS;
         d.end[i] = n_tile;
     }
-    d.per_unit = t->glu ? 2 : 1;
-    d.n_unit = n_tile / d.per_unit;
+    const uint32_t fixed = SQUARE_BYTES + (n_tile / t->n_sm + MAX_WARP) * (uint32_t)sizeof(uint64_t);
+    const uint32_t most = min_u32(MAX_WARP, (t->shared_bytes - fixed) / warp_bytes);
+    d.pair = t->glu;
+    d.n_unit = n_tile >> d.pair;
     d.n_blk = t->n_col / SL_TILE_COLS;
     for (d.n_k = min_u32(d.n_blk, most); d.n_blk % d.n_k; d.n_k--) {}
     d.per_warp = d.n_blk / d.n_k;
     for (d.n_t = most / d.n_k; d.n_t > 1 && n_tile < d.n_t * t->n_sm; d.n_t--) {}
+    d.group_step = (1 << 16) / d.n_k + 1; // exact for up to 16 warps
     return d;
 }
 
@@ -501,24 +530,26 @@ template <class P> static deal deal_of(const sl_cuda_product *t) {
 template <int A, int B, int N> static cudaError_t launch_tiles(const sl_cuda_product *t, deal d, cudaStream_t stream) {
     typedef place<A, B, N> P;
     const uint32_t n_warp = d.n_k * d.n_t;
-    const uint32_t in_turn = d.per_unit == 2 ? d.n_unit : (d.n_unit + d.n_t - 1) / d.n_t,
-                   n_block = min_u32(in_turn, t->n_sm);
-    const uint32_t n_each = (in_turn + n_block - 1) / n_block * d.per_unit; // entries of a warp
+    const uint32_t in_turn = d.pair ? d.n_unit : (d.n_unit + d.n_t - 1) / d.n_t, n_block = min_u32(in_turn, t->n_sm);
+    d.n_entry = (d.n_unit + n_block - 1) / n_block << d.pair;
+    const uint32_t n_each = (d.n_entry + d.n_t - 1) / d.n_t, fixed = SQUARE_BYTES + d.n_entry * sizeof(uint64_t);
     auto fits = [&](uint32_t batch, uint32_t n_stage) {
         deal e = d;
         e.batch = batch, e.n_stage = n_stage;
-        return n_warp * P::warp_bytes(e) + SQUARE_BYTES <= t->shared_bytes;
+        return n_warp * P::warp_bytes(e) + fixed <= t->shared_bytes;
     };
     d.batch = 2, d.n_stage = MIN_STAGE;
     while (n_warp * d.n_stage * P::SLOT < UNDER_WAY && fits(d.batch, d.n_stage + 1)) d.n_stage++;
     while (d.batch < n_each && d.batch < (N == 1 ? MAX_BATCH : MAX_BATCH_8) && fits(d.batch + 2, d.n_stage))
         d.batch += 2;
-    const uint32_t n_bytes = n_warp * P::warp_bytes(d) + SQUARE_BYTES;
-    cudaError_t error = cudaFuncSetAttribute((const void *)matmul_tiles<A, B, N>,
-                                             cudaFuncAttributeMaxDynamicSharedMemorySize, (int)n_bytes);
+    const uint32_t n_bytes = n_warp * P::warp_bytes(d) + fixed;
+    const auto kernel = N > 1 || d.per_warp == 1 ? matmul_tiles<A, B, N, 1> : matmul_tiles < A, B, N,
+               N == 1 ? HOLD_MANY : 1 > ;
+    cudaError_t error =
+        cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)n_bytes);
     if (error != cudaSuccess) return error;
     dim3 grid((t->n_row_max + N_COL - 1) / N_COL, n_block);
-    return launch(t, matmul_tiles<A, B, N>, grid, n_warp * WARP, n_bytes, stream, *t, d);
+    return launch(t, kernel, grid, n_warp * WARP, n_bytes, stream, *t, d);
 }
 
 template <int A, int B> static cudaError_t launch_types(const sl_cuda_product *t, cudaStream_t stream) {

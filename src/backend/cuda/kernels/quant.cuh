@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// ACT16 (plan/ir.h) from floats, 256 columns by a warp, eight of them a lane. The rounding is that of
-// backend/cpu/kernels/quant_act.h: d = max |x| / 32639, q = rint(x * (1 / d)), hi and lo its bytes, the lower one signed;
-// blocks too small for d are zeros, blocks that are not finite a NaN.
+// ACT16 (plan/ir.h) from floats, 256 columns by a warp, eight of them a lane: d = max |x| / 32639, q = rint(x * (1 / d)), hi
+// and lo its bytes, the lower one signed; blocks too small for d are zeros, blocks that are not finite a NaN. Both
+// quotients are quick ones, a last bit of d off those of backend/cpu/kernels/quant_act.h.
 // The sum of squares of a norm is in double: of a lane's eight columns, then over the warp, then over the blocks; every
 // kernel that norms and quantises takes this order.
 #ifndef SL_BACKEND_CUDA_QUANT_CUH
@@ -37,24 +37,32 @@ struct act_lane {
     float d;     // of the block
 };
 
-// x (8): columns 8 lane .. of a block, zeros past the row.
+// Byte `at` of four words.
+static __device__ __forceinline__ uint32_t bytes_of(const uint32_t word[4], uint32_t at) {
+    const uint32_t pick = at | (at + 4) << 4;
+    return __byte_perm(__byte_perm(word[0], word[1], pick), __byte_perm(word[2], word[3], pick), 0x5410);
+}
+
+// x (8): columns 8 lane .. of a block, zeros past the row. Adding 1.5 2^23 rounds to a whole number, which then lies in the
+// lower bits.
 static __device__ __forceinline__ act_lane quantise(const float x[PER_LANE]) {
-    uint32_t top = 0;
+    const float round = 0x1.8p23f;
+    uint32_t top = 0, whole[PER_LANE], upper[PER_LANE];
     for (int i = 0; i < PER_LANE; i++) top = max(top, __float_as_uint(x[i]) & 0x7fffffffu);
     top = __reduce_max_sync(ALL, top);
-    float d = __uint_as_float(top) / ACT_MAX, inverse = 1 / d;
-    bool flat = top < __float_as_uint(ACT_MAX * 0x1p-126f), wild = top >= 0x7f800000u;
-    uint32_t hi[2] = {0, 0}, lo[2] = {0, 0};
+    const bool flat = top < __float_as_uint(ACT_MAX * 0x1p-126f), wild = top >= 0x7f800000u;
+    const float d = __uint_as_float(top) * (1.0f / ACT_MAX), inverse = __fdividef(1, d);
     int32_t sum = 0;
+    for (int i = 0; i < PER_LANE; i++) whole[i] = __float_as_uint(x[i] * inverse + round);
+    if (flat || wild)
+        for (int i = 0; i < PER_LANE; i++) whole[i] = __float_as_uint(round);
     for (int i = 0; i < PER_LANE; i++) {
-        float q = flat || wild ? 0.0f : rintf(x[i] * inverse);
-        int32_t whole = (int32_t)q;
-        hi[i / 4] |= (uint32_t)(uint8_t)((whole + SL_ACT_BASE / 2) >> 8) << i % 4 * 8;
-        lo[i / 4] |= (uint32_t)(uint8_t)whole << i % 4 * 8;
-        sum += whole;
+        upper[i] = whole[i] + SL_ACT_BASE / 2;
+        sum += (int32_t)(whole[i] - __float_as_uint(round));
     }
     act_lane q;
-    q.hi = make_uint2(hi[0], hi[1]), q.lo = make_uint2(lo[0], lo[1]);
+    q.hi = make_uint2(bytes_of(upper, 1), bytes_of(upper + 4, 1));
+    q.lo = make_uint2(bytes_of(whole, 0), bytes_of(whole + 4, 0));
     q.sum = sum + __shfl_xor_sync(ALL, sum, 1);
     q.d = wild ? CUDART_NAN_F : flat ? 0.0f : d;
     return q;
@@ -90,25 +98,33 @@ static __device__ __forceinline__ void load_blk(float x[PER_LANE], const float *
         for (int i = 0; i < PER_LANE; i++) x[i] = at + i < n ? in[at + i] : 0.0f;
 }
 
+// The same of a row of whole blocks.
+static __device__ __forceinline__ void load_whole(float x[PER_LANE], const float *in, uint32_t b) {
+    const float4 *p = (const float4 *)(in + b * SL_ACT_BLK_LEN + PER_LANE * (threadIdx.x % WARP));
+    const float4 lower = p[0], upper = p[1];
+    x[0] = lower.x, x[1] = lower.y, x[2] = lower.z, x[3] = lower.w;
+    x[4] = upper.x, x[5] = upper.y, x[6] = upper.z, x[7] = upper.w;
+}
+
 static __device__ __forceinline__ double square_sum(const float x[PER_LANE]) {
     double sum = 0;
     for (int i = 0; i < PER_LANE; i++) sum = __fma_rn((double)x[i], (double)x[i], sum);
     return warp_sum(sum);
 }
 
-// What a norm multiplies a row of n columns by; part: the sums of its blocks.
-static __device__ __forceinline__ float norm_scale(const double *part, uint32_t n, float eps) {
-    const uint32_t n_blk = (n + SL_ACT_BLK_LEN - 1) / SL_ACT_BLK_LEN;
-    double sum = 0;
-    for (uint32_t b = threadIdx.x % WARP; b < n_blk; b += WARP) sum += part[b];
-    return (float)(1 / sqrt(warp_sum(sum) / n + (double)eps));
+// What a norm multiplies columns by, from the sum of their squares and 1 over their number.
+static __device__ __forceinline__ float norm_scale(double sum, double inverse_n, float eps) {
+    return __frsqrt_rn((float)(sum * inverse_n + (double)eps));
 }
 
-// x (8) of block b becomes x * scale * weight.
-static __device__ __forceinline__ void norm_blk(float x[PER_LANE], float scale, const float *weight, uint32_t b,
-                                                uint32_t n) {
-    float w[PER_LANE] = {1, 1, 1, 1, 1, 1, 1, 1};
-    if (weight) load_blk(w, weight, b, n);
+// The same from the sums of a row's blocks (part).
+static __device__ __forceinline__ float row_scale(const double *part, uint32_t n_blk, double inverse_n, float eps) {
+    double sum = 0;
+    for (uint32_t b = threadIdx.x % WARP; b < n_blk; b += WARP) sum += part[b];
+    return norm_scale(warp_sum(sum), inverse_n, eps);
+}
+
+static __device__ __forceinline__ void norm_blk(float x[PER_LANE], float scale, const float w[PER_LANE]) {
     for (int i = 0; i < PER_LANE; i++) x[i] = x[i] * scale * w[i];
 }
 

@@ -39,10 +39,12 @@ static __global__ void norm_quant(const __grid_constant__ sl_cuda_task t) {
         if (threadIdx.x % WARP == 0) part[b] = sum;
     }
     __syncthreads();
-    const float scale = norm_scale(part, n, t.attr.norm.eps);
+    const float scale = row_scale(part, n_blk, 1 / (double)n, t.attr.norm.eps);
     for (uint32_t b = warp; b < n_blk; b += n_warp) {
         load_blk(x, in, b, n);
-        norm_blk(x, scale, (const float *)t.weight, b, n);
+        float w[PER_LANE] = {1, 1, 1, 1, 1, 1, 1, 1};
+        if (t.weight) load_blk(w, (const float *)t.weight, b, n);
+        norm_blk(x, scale, w);
         quant_blk(act16_of((uint8_t *)out_row(t, row), n), b, x);
     }
 }

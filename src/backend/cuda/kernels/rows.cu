@@ -2,6 +2,7 @@
 //
 // Ops that work on one row at a time: a thread block for each row. Sums of squares are in double, as the norm's bound
 // asks for.
+#include "backend/cuda/kernels/quant.cuh"
 #include "backend/cuda/kernels/rope.cuh"
 #include "backend/cuda/kernels/tile_source.cuh"
 #include "backend/cuda/kernels/unpack.cuh"
@@ -112,7 +113,7 @@ static __global__ void norm(const __grid_constant__ sl_cuda_task t) {
     if (threadIdx.x % WARP == 0) part[threadIdx.x / WARP] = sum;
     __syncthreads();
     sum = warp_sum(threadIdx.x % WARP < blockDim.x / WARP ? part[threadIdx.x % WARP] : 0.0);
-    float scale = (float)(1 / sqrt(sum / group + (double)t.attr.norm.eps));
+    float scale = norm_scale(sum, 1 / (double)group, t.attr.norm.eps);
     for (uint32_t i = threadIdx.x; i < group; i += blockDim.x) out[i] = in[i] * scale * (weight ? weight[i] : 1.0f);
 }
 

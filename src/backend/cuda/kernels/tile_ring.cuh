@@ -16,10 +16,6 @@
 
 enum { BARRIER_BYTES = 8 };
 
-static __device__ __forceinline__ uint32_t shared_address(const void *p) {
-    return (uint32_t)__cvta_generic_to_shared(p);
-}
-
 struct tile_ring {
     uint8_t *slots;
     uint32_t barriers, slot_bytes, n_slot; // address of the first barrier
@@ -28,16 +24,13 @@ struct tile_ring {
     __device__ __forceinline__ void init(uint8_t *slots_at, void *barriers_at, uint32_t bytes, uint32_t n, int lane) {
         slots = slots_at, barriers = shared_address(barriers_at), slot_bytes = bytes, n_slot = n;
         at = turn = 0;
-        if (lane == 0) {
-            for (uint32_t i = 0; i < n; i++)
-                asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barriers + i * BARRIER_BYTES),
-                             "r"(SL_BULK_COPIES ? 1 : WARP)
-                             : "memory");
+        if ((uint32_t)lane < n) // a warp has no more slots than lanes
+            asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barriers + lane * BARRIER_BYTES),
+                         "r"(SL_BULK_COPIES ? 1 : WARP)
+                         : "memory");
 #if SL_BULK_COPIES
-            asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 #endif
-        }
         __syncwarp();
     }
 
