@@ -129,8 +129,8 @@ static bool takes_glu(const sequence *s, uint32_t i, const sl_cuda_product *prod
            n_reader(plan, up->out) == 1;
 }
 
-// May the ops from `i` on, which read `act`, read floats of `from` and quantise them themselves? Several rows only where
-// a warp has one block of columns: others would do it again and again.
+// May the ops from `i` on, which read `act`, read floats of `from` and quantise them themselves? Several rows only
+// where a warp has one block of columns: others would do it again and again.
 static bool takes_floats(const sequence *s, uint32_t i, uint32_t n, uint16_t act, uint16_t from) {
     const sl_plan *plan = s->p->plan;
     const uint32_t n_col = plan->value[from].n_col;
