@@ -11,6 +11,12 @@
 #define USABLE_APPLE 0.75 // what macOS gives the GPU unless told otherwise (facts-anchors section 7)
 #define DEFAULT_HOST "ddr5-5600x2"
 
+// What a process holds beside the engine's memory: code and libraries, then tables of the vocabulary. Measured on five
+// files with 49,152 to 262,144 tokens, as the rest of the largest resident set: docs/plan.md.
+#define PROGRAM_BYTES 9.0e6
+#define TOKEN_BYTES   58.0
+#define MERGE_BYTES   26.0
+
 enum { DEFAULT_CTX = 4096 };
 
 const sl_type sl_forecast_kv_types[SL_FORECAST_KV_TYPES] = {SL_TYPE_F16, SL_TYPE_Q8_0, SL_TYPE_Q4_0};
@@ -71,7 +77,18 @@ static uint32_t largest_ctx(const sl_forecast *f, double each_bytes) {
     return each_bytes > 0 ? (uint32_t)SL_MIN(room / each_bytes, (double)f->n_ctx) : 0;
 }
 
-static sl_status sum_memory(sl_forecast *f) {
+static double array_length(const sl_gguf *gguf, const char *key) {
+    const sl_gguf_kv *kv = sl_gguf_find(gguf, key);
+    return kv ? (double)kv->n : 0;
+}
+
+static double program_bytes(const sl_gguf *gguf) {
+    double metadata = (double)sl_gguf_tensor_at(gguf, 0)->file_off; // mapped, and read at start
+    return PROGRAM_BYTES + metadata + TOKEN_BYTES * array_length(gguf, "tokenizer.ggml.tokens") +
+           MERGE_BYTES * array_length(gguf, "tokenizer.ggml.merges");
+}
+
+static sl_status sum_memory(sl_forecast *f, const sl_gguf *gguf) {
     const sl_forecast_engine *e = &f->engine;
     sl_kv_sizes kv;
     SL_TRY(sl_geometry_kv(&kv, &f->geometry, f->type_kv, f->n_ctx));
@@ -82,9 +99,10 @@ static sl_status sum_memory(sl_forecast *f) {
     f->workspace_bytes = e->runs ? e->workspace_bytes : 0;
     f->other_bytes = e->runs ? e->other_bytes : 0;
     f->copy_bytes = e->runs ? e->copy_bytes : 0;
+    f->program_bytes = e->runs && f->device.kind == SL_MACHINE_HOST ? (uint64_t)program_bytes(gguf) : 0;
     double kept_bytes = f->copy_bytes ? (double)(f->copy_bytes + e->file_bytes) : (double)f->weight_bytes;
-    f->need_bytes =
-        kept_bytes + (double)f->kv_bytes + (double)f->state_bytes + (double)f->workspace_bytes + (double)f->other_bytes;
+    f->need_bytes = kept_bytes + (double)f->kv_bytes + (double)f->state_bytes + (double)f->workspace_bytes +
+                    (double)f->other_bytes + (double)f->program_bytes;
     // Windows are full long before a context is cut, so each position less frees position_bytes.
     double each = exact ? (double)f->kv_bytes / f->n_ctx : (double)kv.position_bytes;
     f->n_ctx_fit = largest_ctx(f, each);
@@ -134,6 +152,6 @@ sl_status sl_forecast_make(sl_forecast *out, const sl_gguf *gguf, const sl_forec
     f->n_ctx = o->n_ctx > 0 ? o->n_ctx : SL_MIN(f->geometry.n_ctx_train, (uint32_t)DEFAULT_CTX);
     if (o->device) SL_TRY(use_named_machine(f, o->device));
     else SL_TRY(use_this_machine(f, o));
-    SL_TRY(sum_memory(f));
+    SL_TRY(sum_memory(f, gguf));
     return predict(f);
 }

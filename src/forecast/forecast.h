@@ -52,6 +52,7 @@ typedef struct sl_forecast {
 
     uint64_t weight_bytes, kv_bytes, state_bytes, workspace_bytes,
         other_bytes;                 // the last two 0 if the engine does not run it
+    uint64_t program_bytes;          // of the process beside the engine's memory; 0 for a device of its own
     uint64_t copy_bytes;             // weights repacked by the engine; their part of the file need not stay in
                                      // memory
     double need_bytes, usable_bytes; // usable: 0 if not known

@@ -22,12 +22,13 @@
 
 enum { CHUNK = 512 }; // rows of a prefill step; weights are read once for each
 
-// 10^9 multiply-accumulates a second of a thread. Reckoned, not measured: activations are 16 bit,
-// so a product costs two of the 8-bit instruction (64 lanes in AVX-512 VNNI, 32 in AVX2 and three
-// instructions, 16 in NEON), at 3 GHz, of which two thirds remain after unpacking.
+// 10^9 multiply-accumulates a second of a thread. Activations are 16 bit, so a product costs two of the 8-bit
+// instruction. AVX-512 (82 to 95 on files of Q4_K, Q6_K, Q8_0), AVX2 (27) and AMX (1.3 times AVX-512, on another host)
+// were measured: docs/performance.md. The rest is reckoned: 16 lanes of NEON at 3 GHz, of which two thirds remain.
 static double gmac_of(uint32_t features) {
-    if (features & SL_CPU_AVX512_VNNI) return 64;
-    if (features & SL_CPU_AVX2) return 20;
+    if (features & SL_CPU_AMX_INT8) return 115;
+    if (features & SL_CPU_AVX512_VNNI) return 88;
+    if (features & SL_CPU_AVX2) return 27;
     if (features & SL_CPU_I8MM) return 48;
     if (features & SL_CPU_DOTPROD) return 32;
     return 1.5;

@@ -85,6 +85,7 @@ static void put_memory(const sl_forecast *f, sl_buf *out) {
     sl_buf_printf(out, "\"copy_bytes\": %llu, ", (ull)f->copy_bytes);
     put_known(out, "workspace_bytes", (double)f->workspace_bytes);
     put_known(out, "other_bytes", (double)f->other_bytes);
+    put_known(out, "program_bytes", (double)f->program_bytes);
     put_known(out, "n_ctx_fit", f->n_ctx_fit);
     sl_buf_printf(out, "\"total_bytes\": %.17g, ", f->need_bytes);
     if (f->usable_bytes > 0)

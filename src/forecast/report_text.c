@@ -62,6 +62,7 @@ static void print_memory(const sl_forecast *f, sl_buf *out) {
     if (f->engine.runs) {
         print_bytes(out, "workspace", f->workspace_bytes, f->this_machine ? "" : "as on a CPU");
         print_bytes(out, "other", f->other_bytes, "");
+        if (f->program_bytes) print_bytes(out, "program", f->program_bytes, "code, metadata, tokenizer; about");
     }
     print_bytes(out, "needed", (uint64_t)f->need_bytes, "");
     print_fit(f, out);

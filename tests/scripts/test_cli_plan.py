@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """sluice plan: on real files, on their headers alone, on named machines, and what it refuses."""
-import json, pathlib, tempfile, unittest
+import json, os, pathlib, subprocess, sys, tempfile, unittest
 
-from cli import ROOT, SMOLLM2, TINY, Case, model, sluice
+from cli import ROOT, SLUICE, SMOLLM2, TINY, Case, model, sluice
 from gguf_edit import Gguf
 
 CORPUS = ROOT / "tests/fuzz/corpus/forecast"
@@ -39,6 +39,18 @@ class Plan(Case):
                 engine = self.ok_json(sluice("explain", path, "--json", *args))["memory"]
                 for key, n_bytes in engine.items():
                     self.assertEqual(memory[key], n_bytes, key)
+
+    @unittest.skipIf(os.environ.get("SLUICE_TEST_NO_LIMIT"), "a sanitizer's own memory is not in the plan")
+    def test_memory_is_what_the_process_takes(self):
+        path = model(SMOLLM2)
+        options = ("--repack", "off", "--ctx", "512")
+        planned = self.plan(path, *options)["memory"]["total_bytes"]
+        child = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL);" \
+                "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        run = [sys.executable, "-c", child, SLUICE, "run", str(path), *options, "--raw", "-p", "word " * 500, "-n", "4"]
+        taken = int(subprocess.run(run, check=True, capture_output=True).stdout) * 1024
+        # Within 1 % where it was measured; libraries and the kernel differ from machine to machine.
+        self.assertLess(abs(planned / taken - 1), 0.04, (planned, taken))
 
     def test_this_machine(self):
         plan = self.plan(TINY / "llama-linear-spm.gguf", "--measure", "--threads", "1")
