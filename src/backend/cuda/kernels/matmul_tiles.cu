@@ -44,6 +44,11 @@ typedef struct deal {
     uint32_t group_step;                // warp * group_step >> 16 = warp / n_k
 } deal;
 
+// A meeting of the warps that multiply.
+static __device__ __forceinline__ void meet(const deal &d) {
+    asm volatile("bar.sync 2, %0;" ::"r"(d.n_k * d.n_t * WARP) : "memory");
+}
+
 // ---- activations -----------------------------------------------------------------------------------
 
 // 256 columns of N rows as a warp has them in shared memory. S16, S32: with sums of 16 and of 32 columns.
@@ -117,7 +122,7 @@ template <class S, int HOLD> struct row_taker {
                     squares[k + (base + h) * d.n_k] = sum; // also of other groups' warps
             }
         }
-        __syncthreads();
+        meet(d);
         return row_scale(squares, d.n_blk, t.inverse_n_col, t.eps);
     }
     __device__ __forceinline__ void take(uint8_t *to, const sl_cuda_product &t, const deal &d, uint32_t row, uint32_t k,
@@ -147,8 +152,8 @@ template <class S, int HOLD> struct row_taker {
 
 // Block `blk` of n rows from `first` on. If they are floats the warp has no other block, and all warps call it at once.
 template <class S>
-static __device__ __forceinline__ void take_rows(const S &to, const sl_cuda_product &t, uint32_t first, int32_t n,
-                                                 uint32_t blk, double *squares, int lane) {
+static __device__ __forceinline__ void take_rows(const S &to, const sl_cuda_product &t, const deal &d, uint32_t first,
+                                                 int32_t n, uint32_t blk, double *squares, int lane) {
     __syncwarp(); // what lies there has been read
     if (t.source == SL_CUDA_ACT16) {
         for (int base = 0; base < n; base += HOLD_MANY) {
@@ -181,7 +186,7 @@ static __device__ __forceinline__ void take_rows(const S &to, const sl_cuda_prod
                 if (lane == 0 && base + h < n) squares[(base + h) * n_blk + blk] = sum;
             }
         }
-        __syncthreads();
+        meet(d);
     }
     for (int base = 0; base < n; base += HOLD_MANY) {
         if (!normed || n > HOLD_MANY) load(base);
@@ -382,7 +387,7 @@ template <int N>
 static __device__ __forceinline__ void finish(const sl_cuda_product &t, const deal &d, const float *part,
                                               uint32_t first, uint32_t first_row, int32_t n_row, float added) {
     enum { PART = OUTPUTS * N };
-    for (uint32_t i = threadIdx.x; i < (d.batch * d.n_t >> d.pair) * PART; i += blockDim.x) {
+    for (uint32_t i = threadIdx.x; i < (d.batch * d.n_t >> d.pair) * PART; i += d.n_k * d.n_t * WARP) {
         const item<N> it(d, i, first_row);
         if (!has_entry(d, first + it.entry_at) || (int32_t)(it.row - first_row) >= n_row) continue;
         const entry e(d, first + it.entry_at);
@@ -410,7 +415,8 @@ template <int A_TYPE, int B_TYPE, int N> struct place {
     }
 };
 
-// HOLD: blocks of activations of one row that a warp has at once; 1: it has no more than one at all.
+// HOLD: blocks of activations of one row that a warp has at once; 1: it has no more than one at all. Of one row, where
+// copies are bulk, a warp more than those that multiply asks for the first tiles, which takes a while.
 template <int A_TYPE, int B_TYPE, int N, int HOLD>
 static __global__ void __launch_bounds__(N == 1 ? BOUND_1 : MAX_WARP * WARP, 1)
     matmul_tiles(const __grid_constant__ sl_cuda_product t, const __grid_constant__ deal d) {
@@ -418,6 +424,7 @@ static __global__ void __launch_bounds__(N == 1 ? BOUND_1 : MAX_WARP * WARP, 1)
     typedef packed<B_TYPE> B;
     typedef place<A_TYPE, B_TYPE, N> P;
     typedef typename P::S S;
+    const bool ASKER = N == 1 && SL_BULK_COPIES;
     extern __shared__ __align__(16) uint8_t shared[];
     const int lane = threadIdx.x % WARP;
     const uint32_t warp = threadIdx.x / WARP, first = blockIdx.x * N_COL, n_warp = d.n_k * d.n_t;
@@ -431,20 +438,39 @@ static __global__ void __launch_bounds__(N == 1 ? BOUND_1 : MAX_WARP * WARP, 1)
         begin();
         if (task_rows(t) <= (int32_t)first) return;
     }
+    row_taker<S, HOLD> taker;
+    if (N == 1 && warp < n_warp) taker.prepare(t, d, k); // before the rush
     list_entries<A, B>(list, t, d);
     const uint32_t n_entry = ((d.n_unit - blockIdx.y + gridDim.y - 1) / gridDim.y) << d.pair;
+    auto ring_of = [&](uint32_t w) {
+        return tile_ring(shared + w * d.n_stage * P::SLOT, barriers + w * d.n_stage * BARRIER_BYTES, P::SLOT,
+                         d.n_stage);
+    };
+    tile_ring ring = ring_of(warp);
     walk<N> w = {0, 0, 0, group}, ahead = w;
-    tile_ring ring;
-    ring.init(shared + warp * d.n_stage * P::SLOT, barriers + warp * d.n_stage * BARRIER_BYTES, P::SLOT, d.n_stage,
-              lane);
     uint32_t n_asked = 0;
-    while (n_asked < d.n_stage && ask<A, B, N>(ring, n_asked, list, n_entry, d, ahead, k, lane)) n_asked++;
+    if (!ASKER) {
+        tile_ring::init(barriers + warp * d.n_stage * BARRIER_BYTES, d.n_stage, lane);
+        while (n_asked < d.n_stage && ask<A, B, N>(ring, n_asked, list, n_entry, d, ahead, k, lane)) n_asked++;
+    } else if (warp == n_warp) { // asks for the first tiles of the others, lane i for warp i
+        tile_ring::init(barriers, n_warp * d.n_stage, lane);
+        ahead.first = lane * d.group_step >> 16;
+        const tile_ring other = ring_of(lane);
+        const uint32_t other_k = lane - ahead.first * d.n_k;
+        while (lane < (int)n_warp && n_asked < d.n_stage &&
+               ask<A, B, N>(other, n_asked, list, n_entry, d, ahead, other_k, 0))
+            n_asked++;
+        let_next();
+        __syncwarp();
+        asm volatile("bar.arrive 1, %0;" ::"r"(blockDim.x) : "memory");
+        return;
+    } else
+        for (; n_asked < d.n_stage && ahead.entry_at(d) < n_entry; n_asked++) ahead.next(d, n_entry);
     let_next();
-    row_taker<S, HOLD> taker;
-    if (N == 1) taker.prepare(t, d, k);
     wait(); // weights do not depend on the kernel before; all else does
     const int32_t n = N == 1 && !t.logit_rows ? 1 : min(task_rows(t) - (int32_t)first, (int32_t)N_COL);
     if (n <= 0) { // only for logits: nobody may leave while its tiles are under way
+        if (ASKER) asm volatile("bar.sync 1, %0;" ::"r"(blockDim.x) : "memory");
         for (; n_asked > 0; n_asked--) ring.wait(), ring.release();
         return;
     }
@@ -453,9 +479,10 @@ static __global__ void __launch_bounds__(N == 1 ? BOUND_1 : MAX_WARP * WARP, 1)
     float added = first_residual<N>(t, d, 0, first, n);
     if constexpr (N == 1) {
         taker.take(mine, t, d, first, k, squares, lane);
+        if (ASKER) asm volatile("bar.sync 1, %0;" ::"r"(blockDim.x) : "memory"); // the first tiles are under way
         if (HOLD == 1) b.load(S{mine}, lane);
         if (HOLD == 1 && A_TYPE != B_TYPE) b2.load(S{mine}, lane);
-    } else if (d.per_warp == 1) take_rows(S{mine}, t, first, n, k, squares, lane);
+    } else if (d.per_warp == 1) take_rows(S{mine}, t, d, first, n, k, squares, lane);
     for (uint32_t base = 0; base * d.n_t < n_entry; base += d.batch) {
         if (base > 0) added = first_residual<N>(t, d, base * d.n_t, first, n);
         float *own = part + (group * d.n_k + k) * (OUTPUTS * N);
@@ -480,7 +507,7 @@ static __global__ void __launch_bounds__(N == 1 ? BOUND_1 : MAX_WARP * WARP, 1)
             }
         } else
             for (; w.base == base && w.entry_at(d) < n_entry; w.next(d, n_entry)) {
-                if (d.per_warp > 1 && w.i == 0) take_rows(S{mine}, t, first, n, k + w.at * d.n_k, squares, lane);
+                if (d.per_warp > 1 && w.i == 0) take_rows(S{mine}, t, d, first, n, k + w.at * d.n_k, squares, lane);
                 float2 *to =
                     (float2 *)(own + w.i * step + lane / 4 * N_COL + lane % 4 * 2); // output g; g + 8: 8 rows on
                 float sum[2][2] = {};
@@ -495,9 +522,9 @@ static __global__ void __launch_bounds__(N == 1 ? BOUND_1 : MAX_WARP * WARP, 1)
                 for (int upper = 0; upper < 2; upper++)
                     to[upper * 8 * N_COL / 2] = make_float2(sum[upper][0], sum[upper][1]);
             }
-        __syncthreads();
+        meet(d);
         finish<N>(t, d, part, base * d.n_t, first, n, added);
-        if ((base + d.batch) * d.n_t < n_entry) __syncthreads();
+        if ((base + d.batch) * d.n_t < n_entry) meet(d);
     }
 }
 
@@ -549,7 +576,8 @@ template <int A, int B, int N> static cudaError_t launch_tiles(const sl_cuda_pro
         cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)n_bytes);
     if (error != cudaSuccess) return error;
     dim3 grid((t->n_row_max + N_COL - 1) / N_COL, n_block);
-    return launch(t, kernel, grid, n_warp * WARP, n_bytes, stream, *t, d);
+    const uint32_t n_asker = N == 1 && t->early; // where copies are bulk
+    return launch(t, kernel, grid, (n_warp + n_asker) * WARP, n_bytes, stream, *t, d);
 }
 
 template <int A, int B> static cudaError_t launch_types(const sl_cuda_product *t, cudaStream_t stream) {

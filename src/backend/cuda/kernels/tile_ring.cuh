@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A warp's ring of tiles under way from memory to shared memory. All lanes call all of it. From Hopper on one lane asks
+// A warp's ring of tiles under way from memory to shared memory. All lanes call all of it, but for `ask` in a warp that asks
+// for others (lane = 0). From Hopper on one lane asks
 // for a tile by one bulk copy; before, each lane copies its pieces of 16 bytes. A slot has a barrier that turns when the
 // tile is there.
 #ifndef SL_BACKEND_CUDA_TILE_RING_CUH
@@ -21,11 +22,13 @@ struct tile_ring {
     uint32_t barriers, slot_bytes, n_slot; // address of the first barrier
     uint32_t at, turn;                     // the slot that is next to be read, and which turn of its barrier says so
 
-    __device__ __forceinline__ void init(uint8_t *slots_at, void *barriers_at, uint32_t bytes, uint32_t n, int lane) {
-        slots = slots_at, barriers = shared_address(barriers_at), slot_bytes = bytes, n_slot = n;
-        at = turn = 0;
-        if ((uint32_t)lane < n) // a warp has no more slots than lanes
-            asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barriers + lane * BARRIER_BYTES),
+    __device__ __forceinline__ tile_ring(uint8_t *slots_at, void *barriers_at, uint32_t bytes, uint32_t n)
+        : slots(slots_at), barriers(shared_address(barriers_at)), slot_bytes(bytes), n_slot(n), at(0), turn(0) {}
+
+    // n barriers, by a warp.
+    static __device__ __forceinline__ void init(void *barriers_at, uint32_t n, int lane) {
+        for (uint32_t i = lane; i < n; i += WARP)
+            asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(barriers_at) + i * BARRIER_BYTES),
                          "r"(SL_BULK_COPIES ? 1 : WARP)
                          : "memory");
 #if SL_BULK_COPIES
