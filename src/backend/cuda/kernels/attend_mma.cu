@@ -10,6 +10,7 @@
 // (cp.async). The product m16n8k16 has heads as rows: row g is head g's upper half (x rounded to f16), row g + 8 what that
 // left off (rounded to f16), so that queries and weights keep 22 bits at no cost. Columns of K are taken in an order in
 // which a lane reads 16 bytes at once; queries are laid out alike. Scores are scaled by log2 e: weights are powers of 2.
+#include "backend/cuda/kernels/inbox.cuh"
 #include "backend/cuda/kernels/kv.cuh"
 #include "backend/cuda/kernels/rope.cuh"
 
@@ -226,66 +227,6 @@ static __device__ __forceinline__ void merge_warps(const state<DIM> &s, float *o
 }
 
 // ---- narrow programs -------------------------------------------------------------------------------
-
-static __device__ __forceinline__ void cluster_arrive() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-#endif
-}
-static __device__ __forceinline__ void cluster_wait() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-#endif
-}
-// Stores to shared memory of thread block `rank` of the cluster, at the place that `own` has in this one; its barrier
-// counts the bytes that have come.
-static __device__ __forceinline__ void send(float *own, float x, uint64_t *barrier, uint32_t rank) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile(
-        "{ .reg .b32 to, at;\n"
-        "mapa.shared::cluster.u32 to, %0, %3;\n"
-        "mapa.shared::cluster.u32 at, %2, %3;\n"
-        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [to], %1, [at]; }" ::"r"(shared_address(own)),
-        "r"(__float_as_uint(x)), "r"(shared_address(barrier)), "r"(rank)
-        : "memory");
-#endif
-}
-
-// What the parts of a row and group of heads send to the thread block that merges some of the columns.
-struct inbox {
-    uint64_t *barrier;
-    float *acc;   // (part, column of the slice)
-    float *max;   // (part, head)
-    float *total; // (part, head)
-    __device__ __forceinline__ void init(uint8_t *p, uint32_t n_part, uint32_t n_group, uint32_t n_col) {
-        barrier = (uint64_t *)p, acc = (float *)(p + 16), max = acc + n_col, total = max + n_part * n_group;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-        if (threadIdx.x == 0) {
-            const uint32_t n_bytes = (n_col + 2 * n_part * n_group) * (uint32_t)sizeof(float);
-            asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
-            asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-            asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
-                         "r"(n_bytes)
-                         : "memory");
-        }
-#endif
-    }
-    __device__ __forceinline__ void wait() const {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-        uint32_t done = 0;
-        while (!done)
-            asm volatile("{ .reg .pred p;\n"
-                         "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], 0;\n"
-                         "selp.u32 %0, 1, 0, p; }"
-                         : "=r"(done)
-                         : "r"(shared_address(barrier))
-                         : "memory");
-#endif
-    }
-    static __host__ __device__ uint32_t bytes(uint32_t n_part, uint32_t n_group, uint32_t n_col) {
-        return 16 + (n_col + 2 * n_part * n_group) * (uint32_t)sizeof(float);
-    }
-};
 
 // FUSED: queries of the group's heads, rotated, to q (head, DIM). `last`: the part has the row's own position; then its K,
 // rotated, and V go as halves to own (K (DIM), V (DIM)) and into the pool. All loads are under way at once.

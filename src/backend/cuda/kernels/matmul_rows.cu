@@ -111,29 +111,26 @@ static __device__ __forceinline__ void load_run(float x[RUN], const float *row, 
         for (int k = 0; k < RUN; k++) x[k] = i + k < n ? row[i + k] : 0.0f;
 }
 
-// AHEAD: runs of an output that a lane asks for at once, the first before the kernel waits.
+// AHEAD: runs of an output that a lane has under way, the first before the kernel waits.
 template <int TYPE, int N, int R, int AHEAD>
 static __global__ void __launch_bounds__(N_THREAD) matmul_floats(const __grid_constant__ sl_cuda_task t) {
     const uint32_t first_o = (blockIdx.x * (N_THREAD / WARP) + threadIdx.x / WARP) * R, first = blockIdx.y * N;
     const uint32_t n_col = t.weight_n_col, lane_at = RUN * (threadIdx.x % WARP);
     const bool whole = n_col % RUN == 0 && t.weight_row_bytes % 16 == 0;
     run<TYPE> w[AHEAD][R];
-    auto ask = [&](uint32_t base) {
+    auto ask = [&](int a, uint32_t i) {
 #pragma unroll
-        for (int a = 0; a < AHEAD; a++)
-#pragma unroll
-            for (int o = 0; o < R; o++)
-                w[a][o].load(t.weight + min(first_o + o, t.n_col - 1) * t.weight_row_bytes, base + a * RUN * WARP,
-                             n_col, whole);
+        for (int o = 0; o < R; o++)
+            w[a][o].load(t.weight + min(first_o + o, t.n_col - 1) * t.weight_row_bytes, i, n_col, whole);
     };
-    ask(lane_at);
+#pragma unroll
+    for (int a = 0; a < AHEAD; a++) ask(a, lane_at + a * RUN * WARP);
     let_next();
     wait();
     const int32_t n = min(task_rows(t) - (int32_t)first, N);
     if (n <= 0 || first_o >= t.n_col) return;
     float sum[R][N] = {};
     for (uint32_t base = lane_at; base < n_col; base += AHEAD * RUN * WARP) {
-        if (base != lane_at) ask(base);
 #pragma unroll
         for (int a = 0; a < AHEAD; a++) {
             const uint32_t i = base + a * RUN * WARP;
@@ -148,6 +145,7 @@ static __global__ void __launch_bounds__(N_THREAD) matmul_floats(const __grid_co
 #pragma unroll
                     for (int k = 0; k < RUN; k++) sum[o][r] = __fmaf_rn(w[a][o].at(k), x[k], sum[o][r]);
             }
+            ask(a, i + AHEAD * RUN * WARP); // nothing past the end
         }
     }
 #pragma unroll
@@ -169,9 +167,9 @@ template <int TYPE> static cudaError_t launch_blocks(const sl_cuda_task *t, cuda
 }
 
 template <int TYPE> static cudaError_t launch_floats(const sl_cuda_task *t, cudaStream_t stream) {
-    enum { R = 2, AHEAD = TYPE == SL_TYPE_F32 ? 2 : 4, R_8 = 4 };
+    enum { R = 2, AHEAD = TYPE == SL_TYPE_F32 ? 2 : 4, R_8 = 2 };
     if (t->n_row_max == 1) return launch(t, matmul_floats<TYPE, 1, R, AHEAD>, grid(t, 1, R), N_THREAD, 0, stream, *t);
-    return launch(t, matmul_floats<TYPE, 8, R_8, 1>, grid(t, 8, R_8), N_THREAD, 0, stream, *t);
+    return launch(t, matmul_floats<TYPE, 8, R_8, 2>, grid(t, 8, R_8), N_THREAD, 0, stream, *t);
 }
 
 cudaError_t sl_cuda_matmul(const sl_cuda_task *t, cudaStream_t stream) {

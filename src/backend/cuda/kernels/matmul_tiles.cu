@@ -13,192 +13,19 @@
 // apart, so that a product gives the sum of each group of 16 outputs without scaling in between; lane (g, t) gets groups
 // t and t + 4 of outputs g and g + 8. Several rows: the 8 columns are the rows, and each lane does for two of them what
 // four lanes do for one. What is then made of the sums is the same (packed.cuh), so a row has the same bits in either.
-#include "backend/cuda/kernels/packed.cuh"
-#include "backend/cuda/kernels/quant.cuh"
-#include "backend/cuda/kernels/tile_ring.cuh"
+#include "backend/cuda/kernels/tile_acts.cuh"
+#include "backend/cuda/kernels/tile_deal.cuh"
 
-#ifndef RING_BYTES
-#define RING_BYTES 96000
-#endif
 enum {
     MAX_WARP = 16,
-    BOUND_1 = 640,          // more threads than there are: fewer registers, which leaves room for attention beside them
-    N_COL = 8,              // of the integer product
-    MIN_STAGE = 2,          // tiles of weights under way or in use, of a warp
-    UNDER_WAY = RING_BYTES, // bytes of them that are enough, of a thread block; more are a rush on the memory
+    BOUND_1 = 640,     // more threads than there are: fewer registers, which leaves room for attention beside them
+    MIN_STAGE = 2,     // tiles of weights under way or in use, of a warp
+    UNDER_WAY = 96000, // bytes of them that are enough, of a thread block; more are a rush on the memory
     OUTPUTS = SL_TILE_ROWS,
-    HOLD_MANY = 4,       // blocks of activations that a warp has in registers at once, if it has several
     SQUARE_BYTES = 1024, // sums of a norm's blocks: 128 of one row, or 16 of each of eight
     MAX_BATCH = 16,      // tiles of rows between two meetings of the warps
     MAX_BATCH_8 = 4,     // the same for several rows
 };
-
-// How matrices are dealt out: in a thread block n_k warps share the columns (each every n_k-th tile of them), and n_t such
-// groups of warps take tiles of rows at once. The tiles of rows of all matrices, one matrix after the other, go to the
-// thread blocks in turn; of gate and up the tiles of the same rows go together.
-typedef struct deal {
-    uint32_t n_k, n_t, n_blk, per_warp; // per_warp = n_blk / n_k
-    uint32_t n_unit, pair;              // pair = 1: a unit is a tile of gate and one of up; else 0
-    uint32_t end[3];                    // tiles of rows of matrices 0 .. i
-    uint32_t batch, n_stage, n_entry;   // n_entry: of a thread block, at most
-    uint32_t group_step;                // warp * group_step >> 16 = warp / n_k
-} deal;
-
-// A meeting of the warps that multiply.
-static __device__ __forceinline__ void meet(const deal &d) {
-    asm volatile("bar.sync 2, %0;" ::"r"(d.n_k * d.n_t * WARP) : "memory");
-}
-
-// ---- activations -----------------------------------------------------------------------------------
-
-// 256 columns of N rows as a warp has them in shared memory. S16, S32: with sums of 16 and of 32 columns.
-template <int N, bool S16, bool S32> struct staged {
-    enum {
-        PITCH = SL_ACT_BLK_LEN + 32, // so that no two rows of four meet in a bank
-        LO = N * PITCH,
-        SUM16 = 2 * N * PITCH,
-        SUM32 = SUM16 + (S16 ? 16 * N * 4 : 0),
-        D = SUM32 + (S32 ? 8 * N * 4 : 0),
-        BYTES = (D + N * 4 + 15) / 16 * 16
-    };
-    uint8_t *p;
-    __device__ __forceinline__ const uint8_t *bytes(int plane, int row) const { return p + plane * LO + row * PITCH; }
-    template <int GROUP> __device__ __forceinline__ const int32_t *sum(int group) const {
-        return (const int32_t *)(p + (GROUP == 16 ? SUM16 : SUM32)) + group * N;
-    }
-    __device__ __forceinline__ const float *d() const { return (const float *)(p + D); }
-    __device__ __forceinline__ void put(int row, const act_lane &q, int lane) const {
-        *(uint2 *)(p + row * PITCH + PER_LANE * lane) = q.hi;
-        *(uint2 *)(p + LO + row * PITCH + PER_LANE * lane) = q.lo;
-        const int32_t sum = q.sum + __shfl_xor_sync(ALL, q.sum, 2);
-        if (S16 && lane % 2 == 0) ((int32_t *)(p + SUM16))[lane / 2 * N + row] = q.sum;
-        if (S32 && lane % 4 == 0) ((int32_t *)(p + SUM32))[lane / 4 * N + row] = sum;
-        if (lane == 0) ((float *)(p + D))[row] = q.d;
-    }
-};
-
-template <class A, class B, int N> struct staged_for {
-    static const bool S16 = ((int)A::ACT_SUM && (int)A::GROUP == 16) || ((int)B::ACT_SUM && (int)B::GROUP == 16);
-    static const bool S32 = ((int)A::ACT_SUM && (int)A::GROUP == 32) || ((int)B::ACT_SUM && (int)B::GROUP == 32);
-    typedef staged<N, S16, S32> type;
-};
-
-// Group i of a row's bytes as lane (., t) of the product's second factor has it.
-template <class T> static __device__ __forceinline__ uint2 factor(const uint8_t *bytes, int i, int t) {
-    const uint8_t *p = bytes + i * T::GROUP;
-    if (T::EIGHTS) return *(const uint2 *)(p + 8 * t);
-    uint2 b;
-    b.x = *(const uint32_t *)(p + 4 * t);
-    b.y = T::GROUP == 32 ? *(const uint32_t *)(p + 16 + 4 * t) : 0;
-    return b;
-}
-
-// A warp's blocks k, k + n_k .. of one row, one after another at `to`; HOLD of them are under way at once. The norm's
-// weights do not depend on the kernel before, so the first are asked for before it is waited for. squares (blocks of the
-// row).
-template <class S, int HOLD> struct row_taker {
-    float norm[HOLD][PER_LANE], x[HOLD][PER_LANE];
-
-    static __device__ __forceinline__ uint32_t own(const deal &d) { return HOLD == 1 ? 1 : d.per_warp; }
-
-    __device__ __forceinline__ void load(float to[HOLD][PER_LANE], const float *from, const deal &d, uint32_t base,
-                                         uint32_t k) {
-#pragma unroll
-        for (uint32_t h = 0; h < HOLD; h++)
-            if (HOLD == 1 || base + h < own(d)) load_whole(to[h], from, k + (base + h) * d.n_k);
-    }
-    __device__ __forceinline__ void prepare(const sl_cuda_product &t, const deal &d, uint32_t k) {
-        for (int i = 0; i < HOLD * PER_LANE; i++) norm[i / PER_LANE][i % PER_LANE] = 1;
-        if (t.source == SL_CUDA_NORM_QUANT && t.norm) load(norm, t.norm, d, 0, k);
-    }
-    __device__ __forceinline__ float scale_of(const sl_cuda_product &t, const deal &d, const float *in, uint32_t k,
-                                              double *squares, int lane) {
-        for (uint32_t base = 0; base < own(d); base += HOLD) {
-            load(x, in, d, base, k);
-#pragma unroll
-            for (uint32_t h = 0; h < HOLD; h++) {
-                const double sum = square_sum(x[h]);
-                if (lane == 0 && base + h < own(d))
-                    squares[k + (base + h) * d.n_k] = sum; // also of other groups' warps
-            }
-        }
-        meet(d);
-        return row_scale(squares, d.n_blk, t.inverse_n_col, t.eps);
-    }
-    __device__ __forceinline__ void take(uint8_t *to, const sl_cuda_product &t, const deal &d, uint32_t row, uint32_t k,
-                                         double *squares, int lane) {
-        const uint8_t *row_at = t.in + (uint64_t)row * t.in_stride;
-        const float *in = (const float *)row_at;
-        if (t.source == SL_CUDA_ACT16) {
-            for (uint32_t at = 0; at < own(d); at++)
-                (S{to + at * S::BYTES}).put(0, act_of(act16_of((uint8_t *)row_at, t.n_col), k + at * d.n_k), lane);
-            return __syncwarp();
-        }
-        const bool normed = t.source == SL_CUDA_NORM_QUANT;
-        const float scale = normed ? scale_of(t, d, in, k, squares, lane) : 1;
-        for (uint32_t base = 0; base < own(d); base += HOLD) {
-            if (!normed || own(d) > HOLD) load(x, in, d, base, k);
-            if (normed && base > 0 && t.norm) load(norm, t.norm, d, base, k);
-#pragma unroll
-            for (uint32_t h = 0; h < HOLD; h++) {
-                if (HOLD > 1 && base + h >= own(d)) break;
-                if (normed) norm_blk(x[h], scale, norm[h]);
-                (S{to + (base + h) * S::BYTES}).put(0, quantise(x[h]), lane);
-            }
-        }
-        __syncwarp();
-    }
-};
-
-// Block `blk` of n rows from `first` on. If they are floats the warp has no other block, and all warps call it at once.
-template <class S>
-static __device__ __forceinline__ void take_rows(const S &to, const sl_cuda_product &t, const deal &d, uint32_t first,
-                                                 int32_t n, uint32_t blk, double *squares, int lane) {
-    __syncwarp(); // what lies there has been read
-    if (t.source == SL_CUDA_ACT16) {
-        for (int base = 0; base < n; base += HOLD_MANY) {
-            act_lane q[HOLD_MANY];
-#pragma unroll
-            for (int h = 0; h < HOLD_MANY; h++)
-                if (base + h < n)
-                    q[h] = act_of(act16_of((uint8_t *)t.in + (first + base + h) * t.in_stride, t.n_col), blk);
-#pragma unroll
-            for (int h = 0; h < HOLD_MANY; h++)
-                if (base + h < n) to.put(base + h, q[h], lane);
-        }
-        return __syncwarp();
-    }
-    const uint32_t n_blk = t.n_col / SL_ACT_BLK_LEN;
-    const bool normed = t.source == SL_CUDA_NORM_QUANT;
-    float x[HOLD_MANY][PER_LANE], w[PER_LANE] = {1, 1, 1, 1, 1, 1, 1, 1};
-    if (normed && t.norm) load_whole(w, t.norm, blk);
-    auto load = [&](int base) {
-#pragma unroll
-        for (int h = 0; h < HOLD_MANY; h++)
-            if (base + h < n) load_whole(x[h], (const float *)(t.in + (first + base + h) * t.in_stride), blk);
-    };
-    if (normed) {
-        for (int base = 0; base < n; base += HOLD_MANY) {
-            load(base);
-#pragma unroll
-            for (int h = 0; h < HOLD_MANY; h++) {
-                const double sum = square_sum(x[h]);
-                if (lane == 0 && base + h < n) squares[(base + h) * n_blk + blk] = sum;
-            }
-        }
-        meet(d);
-    }
-    for (int base = 0; base < n; base += HOLD_MANY) {
-        if (!normed || n > HOLD_MANY) load(base);
-#pragma unroll
-        for (int h = 0; h < HOLD_MANY; h++) {
-            if (base + h >= n) break;
-            if (normed) norm_blk(x[h], row_scale(squares + (base + h) * n_blk, n_blk, t.inverse_n_col, t.eps), w);
-            to.put(base + h, quantise(x[h]), lane);
-        }
-    }
-    __syncwarp();
-}
 
 // ---- one tile --------------------------------------------------------------------------------------
 
@@ -284,70 +111,7 @@ static __device__ __forceinline__ void add_tile_rows(float sum[2][2], const uint
     }
 }
 
-// ---- the walk --------------------------------------------------------------------------------------
-
-template <class A, class B> struct slot {
-    static const int BYTES = (int)A::BYTES > (int)B::BYTES ? (int)A::BYTES : (int)B::BYTES;
-};
-
-// Entry i of a thread block's list of tiles of rows.
-struct entry {
-    uint32_t matrix, tile;
-    __device__ __forceinline__ entry(const deal &d, uint32_t i) {
-        tile = (i >> d.pair) * gridDim.y + blockIdx.y, matrix = i & d.pair;
-        if (d.pair) return;
-        matrix = tile < d.end[0] ? 0 : tile < d.end[1] ? 1 : 2;
-        if (matrix > 0) tile -= d.end[matrix - 1];
-    }
-};
-
-static __device__ __forceinline__ bool has_entry(const deal &d, uint32_t i) {
-    return (i >> d.pair) * gridDim.y + blockIdx.y < d.n_unit;
-}
-
-// The list as addresses of weights in shared memory, plus 1 where the type is B. All threads call it.
-template <class A, class B>
-static __device__ __forceinline__ void list_entries(uint64_t *list, const sl_cuda_product &t, const deal &d) {
-    for (uint32_t i = threadIdx.x; i < d.n_entry; i += blockDim.x) {
-        if (!has_entry(d, i)) continue;
-        const entry e(d, i);
-        const sl_cuda_matrix &m = t.matrix[e.matrix];
-        const bool is_b = (int)A::TYPE != (int)B::TYPE && m.type == B::TYPE;
-        list[i] = (uint64_t)(m.weight + (uint64_t)e.tile * d.n_blk * (is_b ? B::BYTES : A::BYTES)) + is_b;
-    }
-    __syncthreads();
-}
-
-// Where a warp is in its list, and at which of its tiles of columns. For one row it takes all columns of an entry before
-// the next; for several the entries of a batch for a block of columns before the next columns.
-template <int N> struct walk {
-    uint32_t base, i, at, first; // base + i-th entry of this warp; first: its place among the groups of warps
-    __device__ __forceinline__ uint32_t entry_at(const deal &d) const { return (base + i) * d.n_t + first; }
-    __device__ __forceinline__ void next(const deal &d, uint32_t n_entry) {
-        if (N == 1) {
-            if (++at < d.per_warp) return;
-            at = 0, i++;
-            return;
-        }
-        if (++i < d.batch && entry_at(d) < n_entry) return;
-        i = 0;
-        if (++at < d.per_warp) return;
-        at = 0, base += d.batch;
-    }
-};
-
-// `w` is ahead of what is multiplied. false: there is nothing more to ask for.
-template <class A, class B, int N>
-static __device__ __forceinline__ bool ask(const tile_ring &ring, uint32_t slot, const uint64_t *list, uint32_t n_entry,
-                                           const deal &d, walk<N> &w, uint32_t k, int lane) {
-    const uint32_t i = w.entry_at(d);
-    if (i >= n_entry) return false;
-    const uint64_t e = list[i];
-    const uint32_t n_bytes = (int)A::TYPE != (int)B::TYPE && e & 1 ? B::BYTES : A::BYTES;
-    ring.ask(slot, (const uint8_t *)(e & ~(uint64_t)1) + (k + w.at * d.n_k) * n_bytes, n_bytes, lane);
-    w.next(d, n_entry);
-    return true;
-}
+// ---- results -----------------------------------------------------------------------------------------
 
 // What item i of a batch is: its entry in the batch, output and row.
 template <int N> struct item {
