@@ -36,7 +36,10 @@ enum {
 
 // SL_CPU_PANEL_ROWS outputs times SL_ACT_BLK_LEN columns. Fits the first-level cache, also as a pair.
 typedef struct sl_panel {
-    uint8_t q[SL_PANEL_QUADS][SL_CPU_PANEL_ROWS][4]; // value + offset
+    union {
+        uint8_t q[SL_PANEL_QUADS][SL_CPU_PANEL_ROWS][4];       // value + offset, or
+        int16_t two[2 * SL_PANEL_QUADS][SL_CPU_PANEL_ROWS][2]; // values: of columns 4 k and 4 k + 2, of the other two
+    };
     float scale[SL_PANEL_GROUPS][SL_CPU_PANEL_ROWS];
     float min[SL_PANEL_GROUPS][SL_CPU_PANEL_ROWS]; // only for types that have minima
 } sl_panel;
@@ -69,14 +72,24 @@ typedef void sl_panel_multiply_fn(float *acc, const sl_panel *panel, uint32_t n_
 // columns of a panel in panel order, without unpacking it to memory first. act is at the first block.
 typedef void sl_panel_few_fn(float *acc, const uint8_t *panel, uint32_t n_col, const sl_act_blk *act);
 
+// Rows of ACT16 as a product wants them, in as many bytes. Scales and sums stay where they are.
+typedef void sl_act_arrange_fn(uint8_t *out, const uint8_t *row, uint32_t n_pad);
+
+// By way of panels.
+typedef struct sl_panel_way {
+    sl_panel_unpack_fn *unpack_file, *unpack_packed; // the order of the file; panel order
+    sl_panel_multiply_fn *multiply;
+    sl_act_arrange_fn *arrange; // or NULL
+} sl_panel_way;
+
 // How a level computes a type.
 typedef struct sl_panel_kind {
     sl_type type;
     uint8_t grp_len; // 16 or 32
     int32_t offset;
-    sl_panel_unpack_fn *unpack_file, *unpack_packed; // the order of the file; panel order
-    sl_panel_multiply_fn *multiply;
-    sl_panel_few_fn *few; // or NULL: then few rows take the way of many
+    sl_panel_way way;
+    const sl_panel_way *wide; // of more than SL_FEW_ROWS rows; or NULL: the same
+    sl_panel_few_fn *few;     // of few rows, in panel order; or NULL: by way of panels
 } sl_panel_kind;
 
 // matmul.c: the walk over panels and blocks of columns.
