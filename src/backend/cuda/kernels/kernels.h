@@ -154,7 +154,7 @@ static inline uint64_t sl_cuda_partial_floats(uint32_t n_row, uint32_t n_head, u
     return (uint64_t)n_row * n_head * n_part * (v_dim + 2);
 }
 
-// Enough parts for a thread block on each multiprocessor, but no more than `most`, and a power of 2, as `most` is.
+// Enough parts for a thread block on each multiprocessor, at most `most`, and a power of 2, as `most` is.
 // Bits of a row depend on it, so the rows of a step may not.
 static inline uint32_t sl_cuda_n_part(uint32_t n_sm, uint32_t n_head_kv, uint32_t most) {
     uint32_t n = 1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// AVX-512 VNNI: block weights times many rows of ACT16. Panels and activations are unpacked to 16 bits, so that VPDPWSSD
-// takes an activation whole: as many products an instruction as two planes of bytes, but nothing to join, and no offset
-// to take off. Vector lanes are the 16 outputs of a panel; a tile of 6 rows and 2 panels keeps its sums in registers.
-// The order of float operations is that of matmul.h.
+// AVX-512 VNNI: block weights times many rows of ACT16. Panels and activations are unpacked to 16 bits, so that
+// VPDPWSSD takes an activation whole: as many products an instruction as two planes of bytes, but nothing to join, and
+// no offset to take off. Vector lanes are the 16 outputs of a panel; a tile of 6 rows and 2 panels keeps its sums in
+// registers. The order of float operations is that of matmul.h.
 #include "backend/cpu/kernels/avx512/matmul_act_avx512.h"
 #include "backend/cpu/kernels/avx512/matmul_vec_avx512.h"
 #include "backend/cpu/kernels/avx512/matmul_wide_avx512.h"
