@@ -72,7 +72,7 @@ static void choose_limit(bench *b) {
 // ---- prefill ------------------------------------------------------------------------------------
 
 static sluice_status sample(worker *w, int32_t *token) {
-    return sluice_sample(w->sampler, sluice_logits(w->engine, 0), token);
+    return sluice_sample_row(w->sampler, w->engine, 0, token);
 }
 
 static int run_prefill(worker *w, bench_prefill *p, bool counted) {
@@ -189,7 +189,7 @@ static sluice_status step_rows(worker *w, int32_t depth, int32_t n) {
     for (int32_t i = 0; i < n; i++) w->rows[i] = (sluice_row){w->ids[depth + i], 0, depth + i, true};
     sluice_status status = sluice_step(w->engine, w->rows, (size_t)n);
     for (int32_t i = 0; i < n && status == SLUICE_OK; i++)
-        status = sluice_sample(w->sampler, sluice_logits(w->engine, (size_t)i), &token);
+        status = sluice_sample_row(w->sampler, w->engine, (size_t)i, &token);
     return status;
 }
 

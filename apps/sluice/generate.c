@@ -62,12 +62,11 @@ static int emit_text(answer *a, sluice_stream *stream, int32_t token, const gene
 }
 
 static int choose_token(answer *a, const session *s, const generate_request *request, double *clock_ms) {
-    const float *logits = sluice_logits(s->engine, 0);
     int32_t token;
-    sluice_status status = sluice_sample(request->sampler, logits, &token);
+    sluice_status status = sluice_sample_row(request->sampler, s->engine, 0, &token);
     if (status != SLUICE_OK) return app_fail_library(status);
     sluice_sampler_accept(request->sampler, token);
-    if (a->logprobs) keep_logprobs(a, logits, (size_t)s->model_info.n_vocab, token);
+    if (a->logprobs) keep_logprobs(a, sluice_logits(s->engine, 0), (size_t)s->model_info.n_vocab, token);
     double now = app_now_ms();
     a->ids[a->n] = token;
     a->token_ms[a->n++] = (float)(now - *clock_ms);

@@ -64,6 +64,18 @@ sluice_status sluice_sample(sluice_sampler *sampler, const float *logits, int32_
     return api_fail(sl_sampler_sample(sampler->sampler, logits, token));
 }
 
+sluice_status sluice_sample_row(sluice_sampler *sampler, sluice_engine *engine, size_t i, int32_t *token) {
+    API_NEED(token);
+    *token = 0;
+    API_NEED(sampler);
+    API_NEED(engine);
+    int32_t best = sl_engine_best(engine->engine, i);
+    if (best >= 0 && sl_sampler_takes_best(sampler->sampler)) return *token = best, SLUICE_OK;
+    const float *logits = sl_engine_logits(engine->engine, i);
+    API_NEED(logits);
+    return api_fail(sl_sampler_sample(sampler->sampler, logits, token));
+}
+
 size_t sluice_top_logprobs(const float *logits, size_t n, size_t k, int32_t *ids, float *logprobs, int32_t id,
                            float *of) {
     if (of) *of = 0;

@@ -37,8 +37,9 @@ static sl_status take_memory(sl_engine *e, const sl_plan_shape *shape, const sl_
     SL_TRY(take(e, &e->n_more, n_seq, sizeof *e->n_more));
     SL_TRY(take(e, &e->n_before, n_seq, sizeof *e->n_before));
     if (!e->plans.own_memory) return SL_OK;
-    size_t logit_bytes = shape->n_logit_max * widest->value[widest->logits].row_bytes;
+    size_t logit_bytes = sl_engine_logit_bytes(&e->plans);
     SL_TRY(take(e, &e->logits_copy, 1, logit_bytes));
+    e->best_copy = e->logits_copy + shape->n_logit_max * widest->value[widest->logits].row_bytes;
     return e->backend->buf_create(e->device, &e->logits_buf, e->logits_copy, logit_bytes, "the logits");
 }
 
@@ -160,11 +161,6 @@ void sl_engine_destroy(sl_engine *e) {
 }
 
 // ---- questions ----------------------------------------------------------------------------------
-
-const float *sl_engine_logits(const sl_engine *e, size_t i) {
-    if (i >= (size_t)e->n_logit) return NULL;
-    return (const float *)(const void *)(e->logits + i * e->logits_stride);
-}
 
 int32_t sl_engine_seq_length(const sl_engine *e, int32_t seq) {
     return seq >= 0 && seq < e->kv.shape.n_seq ? e->kv.length[seq] : 0;

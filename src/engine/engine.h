@@ -64,7 +64,9 @@ sl_status sl_engine_step(sl_engine *engine, const sl_row *rows, size_t n_row);
 // cached of ids. What cannot succeed changes nothing; a device's failure and a cancel leave whole chunks.
 sl_status sl_engine_prefill(sl_engine *engine, int32_t seq, const int32_t *ids, size_t n,
                             int (*progress)(void *user, uint64_t n, uint64_t total), void *user);
-const float *sl_engine_logits(const sl_engine *engine, size_t i); // (n_vocab), or NULL
+const float *sl_engine_logits(sl_engine *engine, size_t i); // (n_vocab), or NULL
+// The largest of them, if the device has found it; -1: it has not, or none is above -inf.
+int32_t sl_engine_best(const sl_engine *engine, size_t i);
 int32_t sl_engine_seq_length(const sl_engine *engine, int32_t seq);
 // The ids that it holds, (length); NULL if there is no such sequence.
 const int32_t *sl_engine_seq_ids(const sl_engine *engine, int32_t seq);

@@ -4,6 +4,13 @@
 // tests/unit/test_engine_estimate.c holds the two together to the byte.
 #include "engine/engine_part.h"
 
+uint64_t sl_engine_logit_bytes(const sl_engine_plans *p) {
+    const sl_plan *widest = p->plan[p->n_width - 1];
+    uint64_t row_bytes = widest->value[widest->logits].row_bytes;
+    if (widest->best != SL_NO_VALUE) row_bytes += widest->value[widest->best].row_bytes;
+    return widest->shape.n_logit_max * row_bytes;
+}
+
 // The engine's own arrays: those of a step, of the block tables, addresses of weights, and the logits of a device
 // with memory of its own.
 static uint64_t other_bytes(const sl_engine_plans *p, const sl_engine_options *o) {
@@ -17,7 +24,7 @@ static uint64_t other_bytes(const sl_engine_plans *p, const sl_engine_options *o
     n_bytes += shape->n_logit_max * sizeof *e->logit_row;
     n_bytes += n_seq * (sizeof *e->n_more + sizeof *e->n_before);
     for (int i = 0; i < p->n_width; i++) n_bytes += p->plan[i]->n_weight * sizeof *e->weight[0];
-    if (p->own_memory) n_bytes += shape->n_logit_max * widest->value[widest->logits].row_bytes;
+    if (p->own_memory) n_bytes += sl_engine_logit_bytes(p);
     return n_bytes;
 }
 

@@ -36,13 +36,16 @@ struct sl_engine {
     int32_t *n_more, *n_before; // (n_seq) positions that the step adds; those there were
 
     // The result of the last step.
-    const char *logits; // rows of logits_stride bytes; in the workspace or in logits_copy
+    const char *logits; // rows of logits_stride bytes; in the workspace or in logits_copy; NULL: nobody asked yet
     size_t logits_stride;
     int32_t n_logit;
-    int width;                // its program
-    int32_t n_row;            // and rows
+    int width;        // its program
+    int32_t n_row;    // and rows
+    const char *best; // the same of SL_OP_BEST; NULL where the plan has none
+    size_t best_stride;
     char *logits_copy;        // owned; NULL if the CPU sees the workspace
-    sl_device_buf logits_buf; // owned; the device's view of it
+    char *best_copy;          // behind it
+    sl_device_buf logits_buf; // owned; the device's view of both
 
     sl_engine_memory memory;
     sl_engine_stats stats; // faults: their count when creation ended
@@ -50,6 +53,9 @@ struct sl_engine {
 
 // The tables and the tree for these programs.
 sl_kv_shape sl_engine_kv_shape(const sl_engine_plans *plans, const sl_engine_options *options);
+
+// Of logits_copy, with best_copy behind the logits.
+uint64_t sl_engine_logit_bytes(const sl_engine_plans *plans);
 
 sl_status sl_engine_check_seq(const sl_engine *engine, int32_t seq);
 // The bytes of one KV block, in all layers of its class.

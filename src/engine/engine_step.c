@@ -103,11 +103,22 @@ static bool all_finite(const char *logits, uint32_t n) {
 
 // Broken weights must not end in a silent stream of tokens.
 static sl_status check_logits(sl_engine *e, int32_t n_logit) {
-    for (int32_t i = 0; i < n_logit; i++)
-        if (!all_finite(e->logits + (size_t)i * e->logits_stride, e->n_vocab))
-            return SL_FAIL(SL_BAD_FILE, "the model computes NaN or infinite logits, so its weights are broken; load it "
-                                        "with --check to see which tensor");
-    return SL_OK;
+    bool finite = true;
+    for (int32_t i = 0; i < n_logit && finite; i++) {
+        float n_bad = 0;
+        if (e->best) memcpy(&n_bad, e->best + (size_t)i * e->best_stride + sizeof n_bad, sizeof n_bad);
+        finite = e->best ? n_bad == 0 : all_finite(e->logits + (size_t)i * e->logits_stride, e->n_vocab);
+    }
+    if (finite) return SL_OK;
+    return SL_FAIL(SL_BAD_FILE, "the model computes NaN or infinite logits, so its weights are broken; load it with "
+                                "--check to see which tensor");
+}
+
+// Rows of a value that the caller reads: where they lie, if the CPU sees that, or a copy.
+static sl_status read_rows(sl_engine *e, const char **out, const sl_value *v, char *copy, int32_t n_row) {
+    *out = copy;
+    if (e->workspace.host) return *out = (const char *)e->workspace.host + v->off, SL_OK;
+    return e->backend->buf_read(e->device, copy, &e->workspace, v->off, (size_t)n_row * v->row_bytes);
 }
 
 static sl_status run(sl_engine *e, int width, size_t n_row) {
@@ -122,20 +133,36 @@ static sl_status run(sl_engine *e, int width, size_t n_row) {
         .blk_stride = e->kv.n_blk_seq,
         .window_table = e->kv.cls[1].table,
     };
+    const sl_plan *plan = e->plans.plan[width];
     e->n_logit = 0; // those of the last step are overwritten now
     e->width = width, e->n_row = step.n_row;
     SL_TRY(e->backend->run(e->program[width], &step));
-    const sl_value *logits = &e->plans.plan[width]->value[e->plans.plan[width]->logits];
-    size_t n_bytes = (size_t)e->n_logit_wanted * logits->row_bytes;
-    if (e->workspace.host) e->logits = (const char *)e->workspace.host + logits->off;
-    else {
-        SL_TRY(e->backend->buf_read(e->device, e->logits_copy, &e->workspace, logits->off, n_bytes));
-        e->logits = e->logits_copy;
+    e->logits = e->best = NULL;
+    e->logits_stride = plan->value[plan->logits].row_bytes;
+    if (plan->best == SL_NO_VALUE) {
+        SL_TRY(read_rows(e, &e->logits, &plan->value[plan->logits], e->logits_copy, step.n_logit));
+    } else {
+        e->best_stride = plan->value[plan->best].row_bytes;
+        SL_TRY(read_rows(e, &e->best, &plan->value[plan->best], e->best_copy, step.n_logit));
     }
-    e->logits_stride = logits->row_bytes;
-    SL_TRY(check_logits(e, e->n_logit_wanted));
-    e->n_logit = e->n_logit_wanted;
+    SL_TRY(check_logits(e, step.n_logit));
+    e->n_logit = step.n_logit;
     return SL_OK;
+}
+
+const float *sl_engine_logits(sl_engine *e, size_t i) {
+    if (i >= (size_t)e->n_logit) return NULL;
+    const sl_plan *plan = e->plans.plan[e->width];
+    if (!e->logits && read_rows(e, &e->logits, &plan->value[plan->logits], e->logits_copy, e->n_logit) != SL_OK)
+        return e->logits = NULL, NULL;
+    return (const float *)(const void *)(e->logits + i * e->logits_stride);
+}
+
+int32_t sl_engine_best(const sl_engine *e, size_t i) {
+    float best;
+    if (i >= (size_t)e->n_logit || !e->best) return -1;
+    memcpy(&best, e->best + i * e->best_stride, sizeof best);
+    return (int32_t)best;
 }
 
 static sl_status extend_and_run(sl_engine *e, size_t n_row) {

@@ -36,6 +36,7 @@ enum {
     SL_FUSE_ACT16 = 1 << 0,      // quantised matrices read ACT16; each source is quantised once
     SL_FUSE_MATMUL_ADD = 1 << 1, // the residual is added by the matrix product
     SL_FUSE_WORKERS = 1 << 2,    // narrow steps wait less: SL_WHO_EACH and SL_WHO_OWN
+    SL_FUSE_BEST = 1 << 4,       // the best token of each row of logits is found, as the last op
     SL_WINDOW_TABLES = 1 << 3,   // no rewrite: attention looks into the block table of its layer's class
 };
 
@@ -187,6 +188,7 @@ typedef struct sl_plan {
     sl_plan_kv *kv;         // (n_kv), by kv_layer
     uint32_t n_op, n_value, n_weight, n_rope, n_inv_freq, n_kv;
     uint16_t logits;                     // the value with the result, F32 (n_logit, n_vocab)
+    uint16_t best;                       // that of BEST, or SL_NO_VALUE
     uint64_t value_bytes;                // workspace for the values; set by layout
     uint64_t scratch_off, scratch_bytes; // for the backend's own use inside an op; set by layout
     uint64_t workspace_bytes;            // value_bytes + scratch_bytes, aligned

@@ -79,6 +79,7 @@ static void find_phases(layout *l) {
         if (op->out != SL_NO_VALUE) l->life[op->out] = (life){phase, phase, 0};
     }
     l->life[p->logits].last = NO_PHASE - 1; // the caller reads it after the last op
+    if (p->best != SL_NO_VALUE) l->life[p->best].last = NO_PHASE - 1;
     for (uint32_t i = 0; i < p->n_op && p->shape.keep_inputs; i++)
         if (p->op[i].code == SL_OP_MATMUL || p->op[i].code == SL_OP_MATMUL_ADD)
             l->life[p->op[i].in[0]].last = NO_PHASE - 1;

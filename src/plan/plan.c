@@ -95,7 +95,7 @@ sl_status sl_plan_build(sl_plan **out, const sl_model *model, const sl_plan_shap
     p->shape = *shape;
     p->shape.n_worker = SL_MAX(shape->n_worker, 1u);
     p->n_vocab = model->config.n_vocab;
-    p->logits = SL_NO_VALUE;
+    p->logits = p->best = SL_NO_VALUE;
     sl_build b = {
         .plan = p, .config = &model->config, .weights = &model->weights, .n_source = sl_gguf_n_tensors(model->gguf)};
     sl_status status = build(&b);

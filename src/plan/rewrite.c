@@ -150,6 +150,25 @@ out:
     return status;
 }
 
+// ---- SL_FUSE_BEST -------------------------------------------------------------------------------
+
+static sl_status add_best(sl_plan *p) {
+    if (p->n_value + 1 >= SL_NO_VALUE)
+        return SL_FAIL(SL_UNSUPPORTED, "the model needs more than %d values", SL_NO_VALUE);
+    SL_TRY(sl_realloc(&p->value, p->n_value, p->n_value + 1, sizeof *p->value, "values"));
+    SL_TRY(sl_realloc(&p->op, p->n_op, p->n_op + 1, sizeof *p->op, "ops"));
+    p->best = (uint16_t)p->n_value++;
+    p->value[p->best] = (sl_value){.kind = SL_VALUE_F32, .logit_rows = 1, .n_col = 2};
+    p->op[p->n_op++] = (sl_op){.code = SL_OP_BEST,
+                               .layer = -1,
+                               .in = {p->logits, SL_NO_VALUE},
+                               .out = p->best,
+                               .weight = {SL_NO_WEIGHT, SL_NO_WEIGHT}};
+    return SL_OK;
+}
+
+// ---- all of them --------------------------------------------------------------------------------
+
 static sl_status run(sl_plan *p, uint32_t fusion) {
     rewriter r;
     sl_status status;
@@ -164,10 +183,10 @@ out:
 }
 
 sl_status sl_plan_rewrite(sl_plan *plan, uint32_t fusions) {
-    if (fusions & ~(uint32_t)(SL_FUSE_ACT16 | SL_FUSE_MATMUL_ADD | SL_FUSE_WORKERS))
+    if (fusions & ~(uint32_t)(SL_FUSE_ACT16 | SL_FUSE_MATMUL_ADD | SL_FUSE_WORKERS | SL_FUSE_BEST))
         return SL_FAIL(SL_BAD_ARG, "unknown fusions 0x%x", fusions);
     if (fusions & SL_FUSE_ACT16) SL_TRY(run(plan, SL_FUSE_ACT16));
     if (fusions & SL_FUSE_MATMUL_ADD) SL_TRY(run(plan, SL_FUSE_MATMUL_ADD));
     if (fusions & SL_FUSE_WORKERS) sl_plan_assign_workers(plan);
-    return SL_OK;
+    return fusions & SL_FUSE_BEST ? add_best(plan) : SL_OK;
 }

@@ -82,6 +82,11 @@ static sl_status check_order(const sl_plan *p, uint8_t *state) {
     }
     if (p->logits >= p->n_value || state[p->logits] == 0) return SL_FAIL(SL_INTERNAL, "the plan writes no logits");
     state[p->logits] = 2;
+    if (p->best != SL_NO_VALUE) {
+        if (p->best >= p->n_value || p->op[p->n_op - 1].code != SL_OP_BEST || p->op[p->n_op - 1].out != p->best)
+            return SL_FAIL(SL_INTERNAL, "the plan does not end with its best tokens");
+        state[p->best] = 2;
+    }
     for (uint32_t v = 0; v < p->n_value; v++)
         if (state[v] != 2)
             return SL_FAIL(SL_INTERNAL, "the plan's value %u is never %s", v, state[v] ? "read" : "written");

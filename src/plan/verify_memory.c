@@ -88,6 +88,7 @@ static sl_status play_values(const sl_plan *p, uint32_t *last_reader, uint16_t *
     for (uint32_t i = 0; i < p->n_op; i++)
         for (int k = 0; k < sl_op_infos[p->op[i].code].n_in; k++) last_reader[p->op[i].in[k]] = i;
     last_reader[p->logits] = p->n_op; // the caller
+    if (p->best != SL_NO_VALUE) last_reader[p->best] = p->n_op;
     for (uint32_t i = 0; i < p->n_op; i++) {
         const sl_op *op = &p->op[i];
         uint32_t n = 0;

@@ -133,6 +133,12 @@ static sl_status check_quant(const checker *c) {
     return SL_OK;
 }
 
+static sl_status check_best(const checker *c) {
+    WANT(c->op->in[0] == c->plan->logits && c->plan->n_vocab <= 1 << 24); // whole numbers that floats have
+    WANT(is_f32(c->out) && c->out->n_col == 2 && c->out->logit_rows == 1);
+    return SL_OK;
+}
+
 static sl_status check_op(const checker *c) {
     switch (c->op->code) {
     case SL_OP_EMBED: return check_embed(c);
@@ -150,6 +156,7 @@ static sl_status check_op(const checker *c) {
     case SL_OP_GATHER: return check_gather(c);
     case SL_OP_SOFTCAP: return check_softcap(c);
     case SL_OP_QUANT: return check_quant(c);
+    case SL_OP_BEST: return check_best(c);
     }
     return sl_verify_fail(c->plan, c->i, "no check for this op");
 }

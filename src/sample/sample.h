@@ -33,6 +33,8 @@ typedef struct sl_sampler sl_sampler;
 sl_status sl_sampler_create(sl_sampler **out, int32_t n_vocab, int32_t n_history, const sl_sampler_options *options);
 void sl_sampler_destroy(sl_sampler *sampler); // NULL is fine
 void sl_sampler_accept(sl_sampler *sampler, int32_t token);
+// Would it take the largest logit as it is?
+bool sl_sampler_takes_best(const sl_sampler *sampler);
 // logits (n_vocab)
 sl_status sl_sampler_sample(sl_sampler *sampler, const float *logits, int32_t *token);
 

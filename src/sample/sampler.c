@@ -259,11 +259,15 @@ static int32_t draw(sl_sampler *s, size_t n, const float *x) {
     return last;
 }
 
+static bool changes_logits(const sl_sampler *s) { return s->options.n_bias || s->n_held; }
+
+bool sl_sampler_takes_best(const sl_sampler *s) { return s->options.temp <= 0 && !changes_logits(s); }
+
 sl_status sl_sampler_sample(sl_sampler *s, const float *logits, int32_t *token) {
     *token = 0;
     const sl_sampler_options *o = &s->options;
     const float *x = logits;
-    if (o->n_bias || s->n_held) {
+    if (changes_logits(s)) {
         memcpy(s->logits, logits, (size_t)s->n_vocab * sizeof *logits);
         apply_bias(s);
         apply_penalties(s);

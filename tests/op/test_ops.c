@@ -414,6 +414,26 @@ static void op_softcap(void) {
     compare(&r, out, 6e-7, 1e-37, "softcap");
 }
 
+// Exact; rows with equal ones far apart, infinities and NaN. On cpu nobody asks for it.
+static void op_best(void) {
+    enum { N = 5003 };
+    if (!target) return;
+    rig r;
+    start(&r);
+    float *x = random_floats((size_t)N_ROW * N, 3);
+    for (int row = 0; row < N_ROW; row++) {
+        float *of = x + (size_t)row * N;
+        uint32_t at = test_below(N - 1000);
+        if (row % 5 < 2) of[at] = of[at + 999] = 40 + (float)row;
+        if (row % 5 == 1) of[test_below(N)] = NAN, of[test_below(N)] = -INFINITY;
+        if (row % 5 == 2) of[N - 1] = INFINITY;
+        for (int i = 0; row % 5 == 3 && i < N; i++) of[i] = row % 2 ? -INFINITY : -fabsf(of[i]);
+    }
+    uint16_t in = rig_value(&r, SL_VALUE_F32, N, x), out = rig_value(&r, SL_VALUE_F32, 2, NULL);
+    rig_op(&r, SL_OP_BEST, in, SL_NO_VALUE, out);
+    compare(&r, out, 0, 0, "best");
+}
+
 // ---- fused: as the plain op on ref within half a step of its block, and as the two ops on cpu to
 // the bit
 

@@ -307,6 +307,22 @@ TEST(steps_that_cannot_be_made_change_nothing) {
     CHECK_INT(sluice_seq_length(engine, 1), 0);
     CHECK(memcmp(before, sluice_logits(engine, 0), (size_t)info.n_vocab * sizeof *before) == 0);
     CHECK(sluice_logits(engine, 1) == NULL && sluice_logits(engine, SIZE_MAX) == NULL);
+    sluice_sampler *sampler;
+    int32_t token, of_logits;
+    REQUIRE_OK(sluice_sampler_create(&sampler, info.n_vocab, 0, NULL), sluice_last_error());
+    BAD(sluice_sample_row(NULL, engine, 0, &token));
+    BAD(sluice_sample_row(sampler, NULL, 0, &token));
+    BAD(sluice_sample_row(sampler, engine, 0, NULL));
+    BAD(sluice_sample_row(sampler, engine, 1, &token));
+    CHECK_INT(token, 0);
+    sluice_sampler_destroy(&sampler);
+    sluice_sampler_options greedy = sluice_sampler_options_default();
+    greedy.temp = 0;
+    REQUIRE_OK(sluice_sampler_create(&sampler, info.n_vocab, 0, &greedy), sluice_last_error());
+    REQUIRE_OK(sluice_sample(sampler, sluice_logits(engine, 0), &of_logits), sluice_last_error());
+    REQUIRE_OK(sluice_sample_row(sampler, engine, 0, &token), sluice_last_error());
+    CHECK_INT(token, of_logits);
+    sluice_sampler_destroy(&sampler);
     free(before);
     close_all();
 }

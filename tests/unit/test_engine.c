@@ -77,6 +77,7 @@ static sl_engine *open_engine(const sl_backend *backend) {
     veiled = sl_backend_ref;
     veiled.buf_create = buf_create, veiled.buf_copy = buf_copy, veiled.buf_read = buf_read;
     veiled.compile = compile, veiled.run = run, veiled.info = info;
+    veiled.fusions |= SL_FUSE_BEST;
     sl_engine_options o = {
         .backend = backend,
         .n_ctx = 100,
@@ -100,7 +101,7 @@ static sl_status step(sl_engine *e, int32_t seq, int32_t pos) {
 }
 
 // The same logits as `want`, which is at the same position of its sequence 0.
-static void compare(const sl_engine *got, const sl_engine *want, int32_t pos) {
+static void compare(sl_engine *got, sl_engine *want, int32_t pos) {
     size_t n_bytes = sl_engine_plan(want, 0)->n_vocab * sizeof(float);
     REQUIRE(sl_engine_logits(got, 0) && sl_engine_logits(want, 0));
     if (memcmp(sl_engine_logits(got, 0), sl_engine_logits(want, 0), n_bytes) != 0)
@@ -125,6 +126,30 @@ TEST(memory_that_the_cpu_cannot_see_gives_the_same_logits) {
         CHECK(memcmp(sl_engine_logits(e, i), sl_engine_logits(plain, i),
                      sl_engine_plan(e, 0)->n_vocab * sizeof(float)) == 0);
     CHECK(sl_engine_logits(e, 4) == NULL);
+    sl_engine_destroy(e);
+    sl_engine_destroy(plain);
+    sl_model_close(model);
+}
+
+// The device names it; the logits are read when they are asked for, and then all of them.
+TEST(the_best_token_comes_without_the_logits) {
+    sl_engine *plain = open_engine(&sl_backend_ref), *e = open_engine(&veiled);
+    uint32_t n_vocab = sl_engine_plan(e, 0)->n_vocab;
+    sl_row rows[6];
+    for (int32_t i = 0; i < 6; i++) rows[i] = (sl_row){token_at(i), 0, i, i % 2 == 0};
+    REQUIRE_OK(sl_engine_step(e, rows, 6), sl_error_text());
+    REQUIRE_OK(sl_engine_step(plain, rows, 6), sl_error_text());
+    for (size_t i = 0; i < 3; i++) {
+        int32_t best = sl_engine_best(e, i);
+        const float *logits = sl_engine_logits(plain, i);
+        REQUIRE(best >= 0 && (uint32_t)best < n_vocab);
+        for (uint32_t k = 0; k < n_vocab; k++)
+            CHECK(k < (uint32_t)best ? logits[k] < logits[best] : logits[k] <= logits[best]);
+        CHECK_INT(sl_engine_best(plain, i), -1);
+    }
+    CHECK_INT(sl_engine_best(e, 3), -1);
+    for (size_t i = 3; i-- > 0;)
+        CHECK(memcmp(sl_engine_logits(e, i), sl_engine_logits(plain, i), n_vocab * sizeof(float)) == 0);
     sl_engine_destroy(e);
     sl_engine_destroy(plain);
     sl_model_close(model);

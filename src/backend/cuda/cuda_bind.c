@@ -20,6 +20,7 @@ static void bind_attr(sl_cuda_task *t, const sl_program *p, const sl_op *op) {
     case SL_OP_GLU:
     case SL_OP_GLU_QUANT: t->attr.glu = op->attr.glu; break;
     case SL_OP_SOFTCAP: t->attr.softcap = op->attr.softcap; break;
+    case SL_OP_BEST: t->n_col = plan->value[op->in[0]].n_col; break;
     case SL_OP_ROPE_TABLE:
         t->inv_freq = p->inv_freq + plan->rope[op->attr.rope_table.rope].inv_freq_at;
         t->mscale = plan->rope[op->attr.rope_table.rope].mscale;

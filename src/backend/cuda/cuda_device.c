@@ -149,7 +149,7 @@ static sl_status buf_read(sl_device *device, void *out, const sl_device_buf *src
 
 const sl_backend sl_backend_cuda = {
     .name = "cuda",
-    .fusions = SL_FUSE_ACT16 | SL_FUSE_MATMUL_ADD,
+    .fusions = SL_FUSE_ACT16 | SL_FUSE_MATMUL_ADD | SL_FUSE_BEST,
     .probe = probe,
     .open = device_open,
     .close = device_close,

@@ -25,6 +25,7 @@ static sl_cuda_launch *const launchers[SL_OP_COUNT] = {
     [SL_OP_NORM_QUANT] = sl_cuda_norm_quant,
     [SL_OP_GLU_QUANT] = sl_cuda_glu_quant,
     [SL_OP_MATMUL_ADD] = sl_cuda_matmul,
+    [SL_OP_BEST] = sl_cuda_best,
 };
 
 bool sl_cuda_has_op(uint8_t code) { return code < SL_OP_COUNT && launchers[code]; }
@@ -33,8 +34,9 @@ bool sl_cuda_has_op(uint8_t code) { return code < SL_OP_COUNT && launchers[code]
 typedef struct sequence {
     const sl_program *p;
     const sl_program_memory *memory;
-    uint32_t at;    // the next op
-    uint16_t moved; // a value that lies elsewhere than the plan says, or SL_NO_VALUE
+    uint32_t at;        // the next op
+    uint32_t n_product; // so far
+    uint16_t moved;     // a value that lies elsewhere than the plan says, or SL_NO_VALUE
     const uint8_t *moved_to;
 } sequence;
 
@@ -169,6 +171,7 @@ static cudaError_t launch_product(sequence *s, const sl_op *maker, uint16_t from
     bool glu = takes_glu(s, 0, &product);
     const sl_op *gate = op_at(s, 0), *quant = op_at(s, 2);
     if (glu) product.glu = 1, product.act = quant->attr.glu.act;
+    product.large = s->n_product++ % 2;
     cudaError_t error = sl_cuda_matmul_tiles(&product, stream);
     s->at += n + glu;
     if (error != cudaSuccess || !glu) return error;

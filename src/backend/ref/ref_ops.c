@@ -115,6 +115,20 @@ static void softcap(const sl_program *program, const sl_op *op, int64_t begin, i
     }
 }
 
+static void best(const sl_program *program, const sl_op *op, int64_t begin, int64_t end, void *scratch) {
+    (void)scratch;
+    uint32_t n = program->plan->value[op->in[0]].n_col;
+    for (int64_t row = begin; row < end; row++) {
+        const float *in = sl_ref_row(program, op->in[0], row);
+        float *out = sl_ref_row(program, op->out, row), max = -INFINITY;
+        out[0] = -1, out[1] = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            if (in[i] > max) max = in[i], out[0] = (float)i;
+            out[1] += !isfinite(in[i]);
+        }
+    }
+}
+
 // ---- the table ----------------------------------------------------------------------------------
 
 static int64_t n_row(const sl_program *program, const sl_op *op) {
@@ -150,4 +164,5 @@ const sl_ref_op sl_ref_ops[SL_OP_COUNT] = {
     [SL_OP_ADD] = {add, n_row, NULL, NULL},
     [SL_OP_GATHER] = {gather, n_row, NULL, NULL},
     [SL_OP_SOFTCAP] = {softcap, n_row, NULL, NULL},
+    [SL_OP_BEST] = {best, n_row, NULL, NULL},
 };

@@ -44,7 +44,7 @@ typedef struct sl_cuda_task {
     uint64_t in_stride[2];
     uint8_t *out;
     uint64_t out_stride;
-    uint32_t n_col;        // of out; of in for QUANT
+    uint32_t n_col;        // of out; of in for BEST
     uint32_t n_row_max;    // of the program, or of its rows that may want logits
     uint8_t logit_rows;    // rows are those that want logits
     const uint8_t *weight; // matrix, or norm weight
@@ -100,6 +100,7 @@ typedef struct sl_cuda_product {
     uint32_t n_col, n_row_max, n_matrix;
     uint32_t n_sm, shared_bytes;
     uint8_t logit_rows, early, source;
+    uint8_t large;    // takes the larger share of the shared memory: every second product of one row
     uint8_t glu, act; // glu: matrices 0 and 1 are gate and up, and matrix[0].out gets act(gate) * up
     sl_cuda_matrix matrix[3];
 } sl_cuda_product;
@@ -121,6 +122,8 @@ typedef cudaError_t sl_cuda_launch(const sl_cuda_task *task, cudaStream_t stream
 // rows.cu
 sl_cuda_launch sl_cuda_embed, sl_cuda_rope_table, sl_cuda_norm, sl_cuda_rope, sl_cuda_glu, sl_cuda_add, sl_cuda_gather,
     sl_cuda_softcap;
+// best.cu
+sl_cuda_launch sl_cuda_best;
 // quant_rows.cu
 sl_cuda_launch sl_cuda_quant, sl_cuda_norm_quant, sl_cuda_glu_quant;
 // matmul_rows.cu; in[1] != NULL is added (MATMUL_ADD)
