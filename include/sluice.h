@@ -358,8 +358,8 @@ void sluice_sampler_accept(sluice_sampler *sampler,
  * */
 sluice_status sluice_sample(sluice_sampler *sampler, const float *logits, int32_t *token);
 
-/* The same by the logits of the i-th row of the engine's last step that wanted them. A sampler that takes the best as it
- * is (temp 0, no bias, no penalties) is told it by a device with memory of its own, and no logits are copied. */
+/* The same by the logits of the i-th row of the engine's last step that wanted them. A sampler that takes the best as
+ * it is (temp 0, no bias, no penalties) is told it by a device with memory of its own, and no logits are copied. */
 sluice_status sluice_sample_row(sluice_sampler *sampler, sluice_engine *engine, size_t i, int32_t *token);
 
 /* The k most likely tokens by logits (n), most likely first, with log-probabilities (ties: lower id first). Writes

@@ -71,9 +71,7 @@ static void choose_limit(bench *b) {
 
 // ---- prefill ------------------------------------------------------------------------------------
 
-static sluice_status sample(worker *w, int32_t *token) {
-    return sluice_sample_row(w->sampler, w->engine, 0, token);
-}
+static sluice_status sample(worker *w, int32_t *token) { return sluice_sample_row(w->sampler, w->engine, 0, token); }
 
 static int run_prefill(worker *w, bench_prefill *p, bool counted) {
     int32_t token;
