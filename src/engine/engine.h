@@ -12,7 +12,7 @@
 #include "model/model.h"
 #include "plan/plan.h"
 
-enum { SL_N_WIDTH = 3 }; // width classes
+enum { SL_N_WIDTH = 5 }; // width classes, at most
 
 // May the backend keep own copies of weights in a faster order? AUTO: if they fit beside everything else.
 typedef enum sl_repack_choice { SL_REPACK_AUTO, SL_REPACK_ON, SL_REPACK_OFF } sl_repack_choice;

@@ -7,7 +7,8 @@
 #include "base/size.h"
 #include "os/os.h"
 
-enum { NARROW_ROWS = 8 }; // widths 2..8 share a program: drafts and a few users
+// Drafts and a few users: widths 2..8 share a program; where the device has memory of its own, 2 and 3..4 have theirs.
+enum { NARROW_ROWS = 8 };
 
 static sl_status check_options(const sl_model *model, const sl_engine_options *o) {
     if (model->config.n_layer == 0)
@@ -89,8 +90,9 @@ sl_kv_shape sl_engine_kv_shape(const sl_engine_plans *p, const sl_engine_options
 
 static sl_status build(sl_engine_plans *p, const sl_model *model, const sl_plan_options *wide,
                        const sl_backend *backend) {
-    const uint32_t widths[SL_N_WIDTH] = {1, NARROW_ROWS, wide->shape.n_row_max};
+    const uint32_t widths[SL_N_WIDTH] = {1, 2, 4, NARROW_ROWS, wide->shape.n_row_max};
     for (int i = 0; i < SL_N_WIDTH; i++) {
+        if (!p->own_memory && widths[i] > 1 && widths[i] < NARROW_ROWS && i < SL_N_WIDTH - 1) continue;
         bool last = widths[i] >= wide->shape.n_row_max;
         sl_plan_options options = *wide;
         options.shape.n_row_max = last ? wide->shape.n_row_max : widths[i];

@@ -85,7 +85,7 @@ static size_t out_row_bytes(const rig *r, uint16_t value) {
 
 // One row a step; then the same bits in other steps.
 static int32_t run_other(rig *r, uint16_t value) {
-    static const int32_t widths[] = {3, 8, N_ROW};
+    static const int32_t widths[] = {2, 3, 8, N_ROW};
     int32_t n = rig_run(r, target, NULL, 1, 1, &text, value, base_out);
     for (size_t i = 0; i < SL_COUNT(widths); i++) {
         CHECK_INT(rig_run(r, target, NULL, 1, widths[i], &text, value, other_out), n);

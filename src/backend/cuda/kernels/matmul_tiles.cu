@@ -20,7 +20,7 @@ enum {
     MAX_WARP = 16,
     BOUND_1 = 640,     // more threads than there are: fewer registers, which leaves room for attention beside them
     MIN_STAGE = 2,     // tiles of weights under way or in use, of a warp
-    UNDER_WAY = 96000, // bytes of them that are enough, of a thread block; more are a rush on the memory
+    UNDER_WAY = 72000, // bytes of them that are enough, of a thread block; more are a rush on the memory
     OUTPUTS = SL_TILE_ROWS,
     SQUARE_BYTES = 1024, // sums of a norm's blocks: 128 of one row, or 16 of each of eight
     MAX_BATCH = 16,      // tiles of rows between two meetings of the warps
@@ -29,51 +29,78 @@ enum {
 
 // ---- one tile --------------------------------------------------------------------------------------
 
-// N = 1. What a lane needs of the row's 256 columns; factors are zeros but in their columns of the product.
-template <class T> struct one {
+// R = 1, 2 or 4 rows. What a lane needs of their 256 columns. The product's columns 2 q and 2 q + 1 are the two bytes of row
+// q % R; the 4 / R products of a turn go to slots of columns of their own (q / R), in all others their factor is zeros.
+template <class T, int R> struct few {
+    enum { N_SLOT = 4 / R, N_PART = T::N_PART > N_SLOT ? T::N_PART / N_SLOT : 1, N_SUM = R == 4 ? 2 : 1 };
     uint2 b[T::N_GROUP][4];
-    int32_t act[T::N_GROUP];
+    int32_t act[T::N_GROUP][R];
     float d;
 
     template <class S> __device__ __forceinline__ void load(const S &a, int lane) {
-        const int g = lane / 4, k = lane % 4;
-#pragma unroll
-        for (int i = 0; i < T::N_GROUP; i++) {
-            const uint2 x = factor<T>(a.bytes(g % 2, 0), 4 * i + g / 2, k);
-            for (int j = 0; j < 4; j++) b[i][j] = g / 2 == j ? x : make_uint2(0, 0);
-            act[i] = T::ACT_SUM ? a.template sum<T::GROUP>(4 * i + k)[0] : 0;
-        }
-        d = *a.d();
-    }
-
-    // sum: of output g + 8 (k % 2), the same in two lanes
-    __device__ __forceinline__ void add_tile(float &sum, const uint8_t *p, int lane) const {
-        const int g = lane / 4, k = lane % 4;
-        int32_t c[T::N_GROUP][4] = {};
+        const int q = lane / 8, k = lane % 4;
 #pragma unroll
         for (int i = 0; i < T::N_GROUP; i++)
 #pragma unroll
-            for (int j = 0; j < 4; j++) { // the product's columns are the four groups' two bytes
-                uint32_t a[4];
-                T::a(p, 4 * i + j, lane, a);
-                T::multiply(c[i], a, b[i][j]);
+            for (int turn = 0; turn < R; turn++) {
+                const int first = 4 * i + N_SLOT * turn;
+                const uint2 x = factor<T>(a.bytes(lane / 4 % 2, q % R), first + q / R, k);
+                for (int slot = 0; slot < N_SLOT; slot++)
+                    b[i][N_SLOT * turn + slot] = q / R == slot ? x : make_uint2(0, 0);
+                act[i][turn] = T::ACT_SUM ? a.template sum<T::GROUP>(first + k / R)[k % R] : 0;
             }
+        d = a.d()[k % R];
+    }
+
+    // sum: of row k % R; one of output g + 8 (k / R % 2), the same in lanes with the same output, or two of g and g + 8.
+    __device__ __forceinline__ void add_tile(float sum[N_SUM], const uint8_t *p, int lane) const {
+        const int g = lane / 4, k = lane % 4;
+        typename T::sums part[N_PART][2];
         typename T::head h;
-        h.load(p + T::HEAD, g, k);
-        typename T::sums s[2];
+        for (int i = 0; i < 2 * N_PART; i++) part[i / 2][i % 2].clear();
 #pragma unroll
-        for (int upper = 0; upper < 2; upper++) {
-            s[upper].clear();
+        for (int turn = 0; turn < R; turn++) {
+            int32_t c[T::N_GROUP][4] = {};
 #pragma unroll
             for (int i = 0; i < T::N_GROUP; i++)
-                T::add(s[upper], h, upper, i, k, c[i][2 * upper], c[i][2 * upper + 1], act[i]);
-            T::close(s[upper], k);
+#pragma unroll
+                for (int slot = 0; slot < N_SLOT; slot++) {
+                    uint32_t a[4];
+                    T::a(p, 4 * i + N_SLOT * turn + slot, lane, a);
+                    T::multiply(c[i], a, b[i][N_SLOT * turn + slot]);
+                }
+            const int j = N_SLOT * turn + k / R;
+            h.load(p + T::HEAD, g, j);
+#pragma unroll
+            for (int at = 0; at < 2 * T::N_GROUP; at++) {
+                const int i = at / 2, upper = at % 2;
+                T::add(part[turn % N_PART][upper], h, upper, i, j, c[i][2 * upper], c[i][2 * upper + 1], act[i][turn]);
+            }
         }
-        sum = __fmaf_rn(d, T::value(h, k % 2, T::sums::all_lanes(s[0], s[1], k)), sum);
+        typename T::sums s[N_PART][N_SUM];
+#pragma unroll
+        for (int i = 0; i < N_PART; i++) {
+            for (int upper = 0; upper < 2; upper++) T::close(part[i][upper], N_SLOT * i + k / R);
+            if (R == 4) s[i][0] = part[i][0], s[i][N_SUM - 1] = part[i][1];
+            else s[i][0] = T::sums::template all_lanes<R>(part[i][0], part[i][1], k);
+        }
+#pragma unroll
+        for (int u = 0; u < N_SUM; u++) {
+            for (int step = 1; step < N_PART; step *= 2) // (0 + 1) + (2 + 3)
+                for (int i = 0; i < N_PART; i += 2 * step) s[i][u].join(s[i + step][u]);
+            sum[u] = __fmaf_rn(d, T::value(h, R == 4 ? u : k / R % 2, s[0][u]), sum[u]);
+        }
+    }
+    // to (16 outputs, R rows)
+    static __device__ __forceinline__ void store(float *to, const float sum[N_SUM], int lane) {
+        const int g = lane / 4, k = lane % 4;
+#pragma unroll
+        for (int u = 0; u < N_SUM; u++)
+            if (R > 1 || k < 2) to[(g + 8 * (R == 4 ? u : k / R)) * R + k % R] = sum[u];
     }
 };
 
-// Several rows. sum (2 outputs, 2 rows): of outputs g and g + 8, rows 2 k and 2 k + 1; rows that are not there hold what
+// Up to eight rows. sum (2 outputs, 2 rows): of outputs g and g + 8, rows 2 k and 2 k + 1; rows that are not there hold what
 // was there before.
 template <class T, class S>
 static __device__ __forceinline__ void add_tile_rows(float sum[2][2], const uint8_t *p, const S &act, int lane) {
@@ -173,7 +200,9 @@ template <int A_TYPE, int B_TYPE, int N> struct place {
     typedef packed<B_TYPE> B;
     typedef typename staged_for<A, B, N>::type S;
     enum { SLOT = slot<A, B>::BYTES, PART_BYTES = OUTPUTS * N * 4 };
-    static __host__ __device__ uint32_t staged_bytes(const deal &d) { return (N == 1 ? d.per_warp : 1) * S::BYTES; }
+    static __host__ __device__ uint32_t staged_bytes(const deal &d) {
+        return (N <= MAX_FEW ? d.per_warp : 1) * S::BYTES;
+    }
     static __host__ __device__ uint32_t warp_bytes(const deal &d) {
         return d.n_stage * (SLOT + BARRIER_BYTES) + staged_bytes(d) + d.batch * PART_BYTES;
     }
@@ -182,13 +211,13 @@ template <int A_TYPE, int B_TYPE, int N> struct place {
 // HOLD: blocks of activations of one row that a warp has at once; 1: it has no more than one at all. Of one row, where
 // copies are bulk, a warp more than those that multiply asks for the first tiles, which takes a while.
 template <int A_TYPE, int B_TYPE, int N, int HOLD>
-static __global__ void __launch_bounds__(N == 1 ? BOUND_1 : MAX_WARP * WARP, 1)
+static __global__ void __launch_bounds__(N == 1 ? BOUND_1 : (MAX_WARP + (N <= MAX_FEW)) * WARP, 1)
     matmul_tiles(const __grid_constant__ sl_cuda_product t, const __grid_constant__ deal d) {
     typedef packed<A_TYPE> A;
     typedef packed<B_TYPE> B;
     typedef place<A_TYPE, B_TYPE, N> P;
     typedef typename P::S S;
-    const bool ASKER = N == 1 && SL_BULK_COPIES;
+    const bool FEW = N <= MAX_FEW, ASKER = FEW && SL_BULK_COPIES;
     extern __shared__ __align__(16) uint8_t shared[];
     const int lane = threadIdx.x % WARP;
     const uint32_t warp = threadIdx.x / WARP, first = blockIdx.x * N_COL, n_warp = d.n_k * d.n_t;
@@ -238,11 +267,14 @@ static __global__ void __launch_bounds__(N == 1 ? BOUND_1 : MAX_WARP * WARP, 1)
         for (; n_asked > 0; n_asked--) ring.wait(), ring.release();
         return;
     }
-    one<A> b;
-    one<B> b2;
     float added = first_residual<N>(t, d, 0, first, n);
-    if constexpr (N == 1) {
-        taker.take(mine, t, d, first, k, squares, lane);
+    few<A, FEW ? N : 1> b;
+    few<B, FEW ? N : 1> b2;
+    if constexpr (FEW) {
+        if constexpr (N == 1) taker.take(mine, t, d, first, k, squares, lane);
+        else
+            for (uint32_t at = 0; at < d.per_warp; at++)
+                take_rows(S{mine + at * S::BYTES}, t, d, first, n, k + at * d.n_k, squares, lane);
         if (ASKER) asm volatile("bar.sync 1, %0;" ::"r"(blockDim.x) : "memory"); // the first tiles are under way
         if (HOLD == 1) b.load(S{mine}, lane);
         if (HOLD == 1 && A_TYPE != B_TYPE) b2.load(S{mine}, lane);
@@ -251,10 +283,10 @@ static __global__ void __launch_bounds__(N == 1 ? BOUND_1 : MAX_WARP * WARP, 1)
         if (base > 0) added = first_residual<N>(t, d, base * d.n_t, first, n);
         float *own = part + (group * d.n_k + k) * (OUTPUTS * N);
         const uint32_t step = n_warp * (OUTPUTS * N); // to the sums of the warp's next entry
-        if constexpr (N == 1) {
+        if constexpr (FEW) {
             for (uint32_t i = 0; i < d.batch && (base + i) * d.n_t + group < n_entry; i++, own += step) {
                 const bool is_a = A_TYPE == B_TYPE || !(list[(base + i) * d.n_t + group] & 1);
-                float sum = 0;
+                float sum[few<A, N>::N_SUM] = {};
                 for (uint32_t at = 0; at < (HOLD == 1 ? 1 : d.per_warp); at++) {
                     const uint8_t *p = ring.wait();
                     const S s{mine + at * S::BYTES};
@@ -267,7 +299,7 @@ static __global__ void __launch_bounds__(N == 1 ? BOUND_1 : MAX_WARP * WARP, 1)
                     }
                     ask<A, B, N>(ring, ring.release(), list, n_entry, d, ahead, k, lane);
                 }
-                if (lane % 4 < 2) own[lane / 4 + 8 * (lane % 2)] = sum;
+                few<A, N>::store(own, sum, lane);
             }
         } else
             for (; w.base == base && w.entry_at(d) < n_entry; w.next(d, n_entry)) {
@@ -317,36 +349,48 @@ template <class P> static deal deal_of(const sl_cuda_product *t) {
     return d;
 }
 
-// grid (eights of rows, units): thread blocks beside each other read the same weights.
+// false: not with that much shared memory.
+template <class P> static bool fit(deal *d, uint32_t n_each, uint32_t most_batch, uint32_t n_bytes) {
+    auto fits = [&](uint32_t batch, uint32_t n_stage) {
+        deal e = *d;
+        e.batch = batch, e.n_stage = n_stage;
+        return d->n_k * d->n_t * P::warp_bytes(e) + SQUARE_BYTES + d->n_entry * sizeof(uint64_t) <= n_bytes;
+    };
+    d->batch = 2, d->n_stage = MIN_STAGE;
+    if (!fits(d->batch, d->n_stage)) return false;
+    while (d->n_k * d->n_t * d->n_stage * P::SLOT < UNDER_WAY && fits(d->batch, d->n_stage + 1)) d->n_stage++;
+    while (d->batch < n_each && d->batch < most_batch && fits(d->batch + 2, d->n_stage)) d->batch += 2;
+    return true;
+}
+
+// grid (eights of rows, units): thread blocks beside each other read the same weights. cudaErrorInvalidConfiguration: so
+// few rows do not fit.
 template <int A, int B, int N> static cudaError_t launch_tiles(const sl_cuda_product *t, deal d, cudaStream_t stream) {
     typedef place<A, B, N> P;
-    const uint32_t n_warp = d.n_k * d.n_t;
+    const bool FEW = N <= MAX_FEW;
     const uint32_t in_turn = d.pair ? d.n_unit : (d.n_unit + d.n_t - 1) / d.n_t, n_block = min_u32(in_turn, t->n_sm);
     d.n_entry = (d.n_unit + n_block - 1) / n_block << d.pair;
-    const uint32_t n_each = (d.n_entry + d.n_t - 1) / d.n_t, fixed = SQUARE_BYTES + d.n_entry * sizeof(uint64_t);
-    auto fits = [&](uint32_t batch, uint32_t n_stage) {
-        deal e = d;
-        e.batch = batch, e.n_stage = n_stage;
-        return n_warp * P::warp_bytes(e) + fixed <= t->shared_bytes;
-    };
-    d.batch = 2, d.n_stage = MIN_STAGE;
-    while (n_warp * d.n_stage * P::SLOT < UNDER_WAY && fits(d.batch, d.n_stage + 1)) d.n_stage++;
-    while (d.batch < n_each && d.batch < (N == 1 ? MAX_BATCH : MAX_BATCH_8) && fits(d.batch + 2, d.n_stage))
-        d.batch += 2;
-    const uint32_t n_bytes = n_warp * P::warp_bytes(d) + fixed;
-    const auto kernel = N > 1 || d.per_warp == 1 ? matmul_tiles<A, B, N, 1> : matmul_tiles < A, B, N,
-               N == 1 ? HOLD_MANY : 1 > ;
+    if (!fit<P>(&d, (d.n_entry + d.n_t - 1) / d.n_t, N == 1 ? MAX_BATCH : MAX_BATCH_8, t->shared_bytes))
+        return cudaErrorInvalidConfiguration;
+    const uint32_t n_warp = d.n_k * d.n_t;
+    const uint32_t n_bytes = n_warp * P::warp_bytes(d) + SQUARE_BYTES + d.n_entry * sizeof(uint64_t);
+    const auto kernel = !FEW || d.per_warp == 1 ? matmul_tiles<A, B, N, 1> : matmul_tiles < A, B, N,
+               FEW ? HOLD_MANY : 1 > ;
     cudaError_t error =
         cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)n_bytes);
     if (error != cudaSuccess) return error;
     dim3 grid((t->n_row_max + N_COL - 1) / N_COL, n_block);
-    const uint32_t n_asker = N == 1 && t->early; // where copies are bulk
+    const uint32_t n_asker = FEW && t->early; // where copies are bulk
     return launch(t, kernel, grid, (n_warp + n_asker) * WARP, n_bytes, stream, *t, d);
 }
 
 template <int A, int B> static cudaError_t launch_types(const sl_cuda_product *t, cudaStream_t stream) {
     const deal d = deal_of<place<A, B, N_COL>>(t);
-    return t->n_row_max > 1 ? launch_tiles<A, B, N_COL>(t, d, stream) : launch_tiles<A, B, 1>(t, d, stream);
+    cudaError_t error = cudaErrorInvalidConfiguration;
+    if (t->n_row_max == 1) return launch_tiles<A, B, 1>(t, d, stream);
+    if (t->n_row_max <= 2) error = launch_tiles<A, B, 2>(t, d, stream);
+    else if (t->n_row_max <= MAX_FEW) error = launch_tiles<A, B, MAX_FEW>(t, d, stream);
+    return error == cudaErrorInvalidConfiguration ? launch_tiles<A, B, N_COL>(t, d, stream) : error;
 }
 
 // Two types in one launch: those of the usual mixes.

@@ -39,11 +39,12 @@ static __device__ __forceinline__ void product_u8_16(int32_t c[4], const uint32_
         : "r"(a[0]), "r"(a[1]), "r"(b.x));
 }
 
-// Of what four lanes have for two outputs, the sum for output t % 2.
-template <class X> static __device__ __forceinline__ X across(X lower, X upper, int t) {
-    X mine = t % 2 ? upper : lower;
-    mine += __shfl_xor_sync(ALL, t % 2 ? lower : upper, 1);
-    return mine + __shfl_xor_sync(ALL, mine, 2);
+// Of what four lanes have for two outputs of one row, or each second lane for those of one of two rows, the sum for output
+// t / R % 2.
+template <int R, class X> static __device__ __forceinline__ X across(X lower, X upper, int t) {
+    X mine = t / R % 2 ? upper : lower;
+    mine += __shfl_xor_sync(ALL, t / R % 2 ? lower : upper, R);
+    return R == 1 ? mine + __shfl_xor_sync(ALL, mine, 2) : mine;
 }
 
 // ---- K types -----------------------------------------------------------------------------------------
@@ -55,9 +56,9 @@ struct sums_k {
     int32_t hi, lo, act;
     __device__ __forceinline__ void clear() { hi = lo = act = 0; }
     __device__ __forceinline__ void join(const sums_k &next) { hi += next.hi, lo += next.lo, act += next.act; }
-    static __device__ __forceinline__ sums_k all_lanes(const sums_k &a, const sums_k &b, int t) {
+    template <int R> static __device__ __forceinline__ sums_k all_lanes(const sums_k &a, const sums_k &b, int t) {
         sums_k s;
-        s.hi = across(a.hi, b.hi, t), s.lo = across(a.lo, b.lo, t), s.act = across(a.act, b.act, t);
+        s.hi = across<R>(a.hi, b.hi, t), s.lo = across<R>(a.lo, b.lo, t), s.act = across<R>(a.act, b.act, t);
         return s;
     }
     __device__ __forceinline__ float whole() const { return __fmaf_rn((float)SL_ACT_BASE, (float)hi, (float)lo); }
@@ -166,9 +167,10 @@ struct sums_plain {
     float x;
     __device__ __forceinline__ void clear() { x = 0; }
     __device__ __forceinline__ void join(const sums_plain &next) { x += next.x; }
+    template <int R>
     static __device__ __forceinline__ sums_plain all_lanes(const sums_plain &a, const sums_plain &b, int t) {
         sums_plain s;
-        s.x = across(a.x, b.x, t);
+        s.x = across<R>(a.x, b.x, t);
         return s;
     }
 };

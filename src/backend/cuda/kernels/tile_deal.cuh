@@ -7,6 +7,8 @@
 #include "backend/cuda/kernels/packed.cuh"
 #include "backend/cuda/kernels/tile_ring.cuh"
 
+enum { MAX_FEW = 4 }; // rows for which a warp keeps the activations of all its columns
+
 // How matrices are dealt out: in a thread block n_k warps share the columns (each every n_k-th tile of them), and n_t such
 // groups of warps take tiles of rows at once. The tiles of rows of all matrices, one matrix after the other, go to the
 // thread blocks in turn; of gate and up the tiles of the same rows go together.
@@ -55,13 +57,13 @@ static __device__ __forceinline__ void list_entries(uint64_t *list, const sl_cud
     __syncthreads();
 }
 
-// Where a warp is in its list, and at which of its tiles of columns. For one row it takes all columns of an entry before
-// the next; for several the entries of a batch for a block of columns before the next columns.
+// Where a warp is in its list, and at which of its tiles of columns. For few rows it takes all columns of an entry before
+// the next; for more the entries of a batch for a block of columns before the next columns.
 template <int N> struct walk {
     uint32_t base, i, at, first; // base + i-th entry of this warp; first: its place among the groups of warps
     __device__ __forceinline__ uint32_t entry_at(const deal &d) const { return (base + i) * d.n_t + first; }
     __device__ __forceinline__ void next(const deal &d, uint32_t n_entry) {
-        if (N == 1) {
+        if (N <= MAX_FEW) {
             if (++at < d.per_warp) return;
             at = 0, i++;
             return;
