@@ -11,8 +11,9 @@
 //
 // One row (N = 1): the 8 columns of the integer product m16n8k32 hold 4 groups of 32 activations with their two bytes
 // apart, so that a product gives the sum of each group of 16 outputs without scaling in between; lane (g, t) gets groups
-// t and t + 4 of outputs g and g + 8. Several rows: the 8 columns are the rows, and each lane does for two of them what
-// four lanes do for one. What is then made of the sums is the same (packed.cuh), so a row has the same bits in either.
+// t and t + 4 of outputs g and g + 8. Two rows: 2 groups of each, and four: a group of each, so that lanes do no more than
+// the rows need. Up to eight: the 8 columns are the rows, in two products, and each lane does for two of them what four
+// lanes do for one. What is then made of the sums is the same (packed.cuh), so a row has the same bits in all.
 #include "backend/cuda/kernels/tile_acts.cuh"
 #include "backend/cuda/kernels/tile_deal.cuh"
 
