@@ -108,6 +108,9 @@ static sl_status check_row(const sl_plan *plan, const sl_step *step, int32_t row
         return SL_FAIL(SL_BAD_ARG, "row %d is of slot %d, but there are %u", row, slot, shape->n_slot);
     if (pos < 0 || (uint32_t)pos >= shape->n_ctx || pos / SL_KV_BLK_LEN >= step->blk_stride)
         return SL_FAIL(SL_BAD_ARG, "row %d is at position %d, past the context of %u", row, pos, shape->n_ctx);
+    uint32_t n_open = shape->n_slot * SL_KV_OPEN_SLOTS + sl_plan_n_step_open(plan);
+    if (step->open && (step->open[row] < 0 || (uint32_t)step->open[row] >= n_open))
+        return SL_FAIL(SL_BAD_ARG, "row %d has open block %d, but there are %u", row, step->open[row], n_open);
     SL_TRY(check_blocks(&view[0], step, row));
     return check_blocks(&view[1], step, row);
 }
@@ -121,6 +124,9 @@ sl_status sl_host_check_step(const sl_plan *plan, const sl_step *step) {
     const class_view view[2] = {view_class(plan, step, 0), view_class(plan, step, 1)};
     if (plan->shape.n_window_blk && !step->window_table)
         return SL_FAIL(SL_BAD_ARG, "the step has no block table for windows");
+    for (uint32_t i = 0; i < plan->n_kv; i++)
+        if (!step->open && (plan->kv[i].k_open.blk_bytes || plan->kv[i].v_open.blk_bytes))
+            return SL_FAIL(SL_BAD_ARG, "the step does not say which open blocks its rows are in");
     for (int32_t row = 0; row < step->n_row; row++) SL_TRY(check_row(plan, step, row, view));
     for (int32_t i = 0; i < step->n_logit; i++) {
         int32_t row = step->logit_row[i], before = i ? step->logit_row[i - 1] : -1;

@@ -33,9 +33,12 @@ static sl_status take_memory(sl_engine *e, const sl_plan_shape *shape, const sl_
     SL_TRY(take(e, &e->token, n_row, sizeof *e->token));
     SL_TRY(take(e, &e->pos, n_row, sizeof *e->pos));
     SL_TRY(take(e, &e->slot, n_row, sizeof *e->slot));
+    SL_TRY(take(e, &e->open, n_row, sizeof *e->open));
     SL_TRY(take(e, &e->logit_row, shape->n_logit_max, sizeof *e->logit_row));
     SL_TRY(take(e, &e->n_more, n_seq, sizeof *e->n_more));
     SL_TRY(take(e, &e->n_before, n_seq, sizeof *e->n_before));
+    SL_TRY(take(e, &e->first_open, n_seq, sizeof *e->first_open));
+    SL_TRY(take(e, &e->step_open, n_seq, sizeof *e->step_open));
     if (!e->plans.own_memory) return SL_OK;
     size_t logit_bytes = sl_engine_logit_bytes(&e->plans);
     SL_TRY(take(e, &e->logits_copy, 1, logit_bytes));
@@ -153,9 +156,12 @@ void sl_engine_destroy(sl_engine *e) {
     sl_free(e->token);
     sl_free(e->pos);
     sl_free(e->slot);
+    sl_free(e->open);
     sl_free(e->logit_row);
     sl_free(e->n_more);
     sl_free(e->n_before);
+    sl_free(e->first_open);
+    sl_free(e->step_open);
     sl_free(e->logits_copy);
     sl_free(e);
 }

@@ -20,9 +20,9 @@ static uint64_t other_bytes(const sl_engine_plans *p, const sl_engine_options *o
     uint64_t n_row = shape->n_row_max, n_seq = shape->n_slot;
     sl_kv_shape kv_shape = sl_engine_kv_shape(p, o);
     uint64_t n_bytes = sizeof *e + sl_kv_shape_bytes(&kv_shape);
-    n_bytes += n_row * (sizeof *e->rows + sizeof *e->token + sizeof *e->pos + sizeof *e->slot);
+    n_bytes += n_row * (sizeof *e->rows + sizeof *e->token + sizeof *e->pos + sizeof *e->slot + sizeof *e->open);
     n_bytes += shape->n_logit_max * sizeof *e->logit_row;
-    n_bytes += n_seq * (sizeof *e->n_more + sizeof *e->n_before);
+    n_bytes += n_seq * (sizeof *e->n_more + sizeof *e->n_before + sizeof *e->first_open + sizeof *e->step_open);
     for (int i = 0; i < p->n_width; i++) n_bytes += p->plan[i]->n_weight * sizeof *e->weight[0];
     if (p->own_memory) n_bytes += sl_engine_logit_bytes(p);
     return n_bytes;

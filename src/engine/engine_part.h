@@ -11,7 +11,7 @@ typedef struct sl_engine_plans {
     sl_plan *plan[SL_N_WIDTH]; // owned; narrowest first
     int n_width;
     uint64_t workspace_bytes; // of the largest
-    uint64_t kv_bytes;        // the same for all
+    uint64_t kv_bytes;        // of the largest
     uint64_t copy_bytes;      // the same for all: the programs share the copies
     bool own_memory;          // of the device: all of these lie there, and the logits need a copy here
     uint64_t free_bytes;      // where they lie, when the plans were made; 0 = the system does not say
@@ -31,9 +31,12 @@ struct sl_engine {
     // Arguments of the step that is being made; all owned.
     sl_row *rows;                // (n_row_max) of a prefill
     int32_t *token, *pos, *slot; // (n_row_max)
+    int32_t *open;               // (n_row_max) open blocks
     int32_t *logit_row;          // (n_logit_max)
     int32_t n_logit_wanted;
     int32_t *n_more, *n_before; // (n_seq) positions that the step adds; those there were
+    int32_t *first_open,
+        *step_open; // (n_seq) open block of a step's first block; of the one after it if it is of the step
 
     // The result of the last step.
     const char *logits; // rows of logits_stride bytes; in the workspace or in logits_copy; NULL: nobody asked yet
@@ -60,6 +63,9 @@ uint64_t sl_engine_logit_bytes(const sl_engine_plans *plans);
 sl_status sl_engine_check_seq(const sl_engine *engine, int32_t seq);
 // The bytes of one KV block, in all layers of its class.
 sl_status sl_engine_copy_block(sl_engine *engine, int32_t cls, int32_t dst, int32_t src);
+
+// The bytes of an open block, in all layers.
+sl_status sl_engine_copy_open(sl_engine *engine, int32_t dst, int32_t src);
 
 // Opens the device and makes the plans of the width classes, with copies of weights as options->repack has it. Both
 // are the caller's; on failure both are zeroed.

@@ -6,6 +6,7 @@
 
 #include "base/size.h"
 #include "os/os.h"
+#include "quant/kv_codec.h"
 
 // Drafts and a few users: widths 2..8 share a program; where the device has memory of its own, 2 and 3..4 have theirs.
 enum { NARROW_ROWS = 8 };
@@ -85,11 +86,11 @@ sl_kv_shape sl_engine_kv_shape(const sl_engine_plans *p, const sl_engine_options
         .window = shape->n_window_blk ? (int32_t)widest_window(p->plan[0]) : 0,
         .n_window_blk = (int32_t)shape->n_window_blk,
         .caches = o->prefix_cache,
+        .opens = sl_kv_code_bits((sl_type)shape->type_k) || sl_kv_code_bits((sl_type)shape->type_v),
     };
 }
 
-static sl_status build(sl_engine_plans *p, const sl_model *model, const sl_plan_options *wide,
-                       const sl_backend *backend) {
+static sl_status build(sl_engine_plans *p, const sl_model *model, const sl_plan_options *wide) {
     const uint32_t widths[SL_N_WIDTH] = {1, 2, 4, NARROW_ROWS, wide->shape.n_row_max};
     for (int i = 0; i < SL_N_WIDTH; i++) {
         if (!p->own_memory && widths[i] > 1 && widths[i] < NARROW_ROWS && i < SL_N_WIDTH - 1) continue;
@@ -101,10 +102,8 @@ static sl_status build(sl_engine_plans *p, const sl_model *model, const sl_plan_
         SL_TRY(sl_plan_create(&plan, model, &options));
         p->plan[p->n_width++] = plan;
         p->workspace_bytes = SL_MAX(p->workspace_bytes, plan->workspace_bytes);
-        p->kv_bytes = p->plan[0]->kv_bytes;
+        p->kv_bytes = SL_MAX(p->kv_bytes, plan->kv_bytes); // alike but for the open blocks of a step, at the end
         p->copy_bytes = p->plan[0]->copy_bytes;
-        if (plan->kv_bytes != p->kv_bytes)
-            return SL_FAIL(SL_INTERNAL, "the %s programs do not agree on the KV pool", backend->name);
         if (last) break;
     }
     return SL_OK;
@@ -122,7 +121,7 @@ static sl_status plans_init(sl_engine_plans *out, const sl_model *model, const s
     SL_TRY(choose_shape(&wide.shape, options));
     choose_windows(&wide.shape, &model->config, backend);
     wide.shape.n_worker = (uint32_t)SL_MAX(info.n_thread, 1);
-    return build(out, model, &wide, backend);
+    return build(out, model, &wide);
 }
 
 // Copies may take what is free, less room for the page cache that the file is read through and for others.

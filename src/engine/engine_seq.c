@@ -56,7 +56,12 @@ sl_status sl_engine_seq_reuse(sl_engine *e, int32_t seq, const int32_t *ids, siz
 sl_status sl_engine_seq_truncate(sl_engine *e, int32_t seq, int32_t n) { return sl_kv_truncate(&e->kv, seq, n); }
 
 sl_status sl_engine_seq_fork(sl_engine *e, int32_t dst, int32_t src, int32_t n) {
-    return sl_kv_fork(&e->kv, dst, src, n);
+    SL_TRY(sl_kv_fork(&e->kv, dst, src, n));
+    if (!e->kv.shape.opens || n % e->kv.shape.blk_len == 0) return SL_OK;
+    int32_t from = SL_KV_OPEN_SLOTS * src + sl_kv_open_at(&e->kv, src, n / e->kv.shape.blk_len);
+    sl_status status = sl_engine_copy_open(e, SL_KV_OPEN_SLOTS * dst, from);
+    if (status != SL_OK) sl_kv_retract(&e->kv, dst, 0);
+    return status;
 }
 
 // The next n_more positions, at most a step's; new blocks are copies of the ones before them.
@@ -83,9 +88,11 @@ sl_status sl_engine_seq_fill(sl_engine *e, int32_t seq, int32_t n) {
     memset(e->n_more, 0, (size_t)e->kv.shape.n_seq * sizeof *e->n_more);
     e->n_more[seq] = n - n_old;
     SL_TRY(sl_kv_can_extend(&e->kv, e->n_more));
+    int32_t open = sl_kv_open_at(&e->kv, seq, n_old / blk_len - 1);
     for (int32_t at = n_old; at < n; at = e->kv.length[seq]) {
         sl_status status = fill_some(e, seq, SL_MIN(n - at, (int32_t)e->n_row_max));
         if (status != SL_OK) return sl_kv_retract(&e->kv, seq, 0), status;
     }
+    if (e->kv.shape.opens && n % blk_len) sl_kv_set_open(&e->kv, seq, SL_MAX(open, 0), n / blk_len);
     return SL_OK;
 }

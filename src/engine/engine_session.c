@@ -11,7 +11,7 @@
 #include "os/os.h"
 
 // To be raised when a backend changes the order of bytes in its KV blocks.
-enum { LAYOUT = 1, SAMPLE_BYTES = 256 };
+enum { LAYOUT = 2, SAMPLE_BYTES = 256 };
 
 // ---- which model this is --------------------------------------------------------------------------------------------
 
@@ -71,10 +71,11 @@ static sl_session_layer layer_of(const sl_plan_kv *kv) {
         .cls = kv->cls,
         .type_k = kv->type_k,
         .type_v = kv->type_v,
-        .rot_k = log2_of(kv->k_rot),
         .rot_v = log2_of(kv->v_rot),
         .k_blk_bytes = kv->k_blk_bytes,
         .v_blk_bytes = kv->v_blk_bytes,
+        .k_open_bytes = kv->k_open.blk_bytes,
+        .v_open_bytes = kv->v_open.blk_bytes,
     };
 }
 
@@ -98,14 +99,21 @@ static sl_status walk_blocks(const sl_engine *e, int32_t seq, visit *each, void 
         uint64_t n_bytes = i % 2 ? kv->v_blk_bytes : kv->k_blk_bytes, off = i % 2 ? kv->v_off : kv->k_off;
         for (int32_t b = cls->first[seq]; b < end; b++)
             SL_TRY(each(user, &(walk){off + (uint64_t)table[b] * n_bytes, n_bytes, 3 + i}));
+        const sl_plan_open *open = i % 2 ? &kv->v_open : &kv->k_open;
+        int32_t at = SL_KV_OPEN_SLOTS * seq + sl_kv_open_at(&e->kv, seq, n / SL_KV_BLK_LEN);
+        if (open->blk_bytes && n % SL_KV_BLK_LEN)
+            SL_TRY(each(user, &(walk){sl_plan_open_off(open, at), open->blk_bytes, 3 + i}));
     }
     return SL_OK;
 }
 
 static uint64_t largest_block(const sl_plan *plan) {
     uint64_t most = 0;
-    for (uint32_t i = 0; i < plan->n_kv; i++)
-        most = SL_MAX(most, SL_MAX(plan->kv[i].k_blk_bytes, plan->kv[i].v_blk_bytes));
+    for (uint32_t i = 0; i < plan->n_kv; i++) {
+        const sl_plan_kv *kv = &plan->kv[i];
+        most = SL_MAX(most, SL_MAX(kv->k_blk_bytes, kv->v_blk_bytes));
+        most = SL_MAX(most, SL_MAX(kv->k_open.blk_bytes, kv->v_open.blk_bytes));
+    }
     return most;
 }
 
@@ -193,8 +201,7 @@ static sl_status check_layer(uint32_t i, const sl_session_layer *has, const sl_s
         return SL_FAIL(SL_UNSUPPORTED, "has keys of type %s and values of type %s, and this engine %s and %s",
                        sl_type_name((sl_type)has->type_k), sl_type_name((sl_type)has->type_v),
                        sl_type_name((sl_type)wants->type_k), sl_type_name((sl_type)wants->type_v));
-    if (has->rot_k != wants->rot_k || has->rot_v != wants->rot_v)
-        return SL_FAIL(SL_UNSUPPORTED, "has other rotations of keys and values than this engine");
+    if (has->rot_v != wants->rot_v) return SL_FAIL(SL_UNSUPPORTED, "has another rotation of values than this engine");
     if (has->cls != wants->cls)
         return SL_FAIL(SL_UNSUPPORTED, "was made with another context, in which layer %u keeps other positions", i);
     return SL_FAIL(SL_UNSUPPORTED, "has a layer %u of another shape than this engine", i);
@@ -252,6 +259,7 @@ static sl_status restore(sl_engine *e, int32_t seq, const sl_session_view *v) {
     SL_TRY(check_fit(e, v));
     SL_TRY(sl_kv_truncate(&e->kv, seq, 0));
     SL_TRY(sl_kv_fill(&e->kv, seq, (int32_t)v->head->n_pos, (int32_t)v->head->window_first));
+    if (e->kv.shape.opens) sl_kv_set_open(&e->kv, seq, 0, (int32_t)v->head->n_pos / SL_KV_BLK_LEN);
     sl_status status = get_blocks(e, seq, v);
     if (status != SL_OK) return sl_kv_retract(&e->kv, seq, 0), status;
     memcpy(sl_kv_tokens(&e->kv, seq), v->ids, v->head->n_pos * sizeof *v->ids);

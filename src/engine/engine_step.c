@@ -54,6 +54,21 @@ sl_status sl_engine_copy_block(sl_engine *e, int32_t cls, int32_t dst, int32_t s
     return SL_OK;
 }
 
+static sl_status copy_open(sl_engine *e, const sl_plan_open *o, int32_t dst, int32_t src) {
+    if (o->blk_bytes == 0) return SL_OK;
+    return e->backend->buf_copy(e->device, &e->kv_buf, sl_plan_open_off(o, dst), &e->kv_buf, sl_plan_open_off(o, src),
+                                o->blk_bytes);
+}
+
+sl_status sl_engine_copy_open(sl_engine *e, int32_t dst, int32_t src) {
+    const sl_plan *plan = e->plans.plan[0];
+    for (uint32_t i = 0; i < plan->n_kv; i++) {
+        SL_TRY(copy_open(e, &plan->kv[i].k_open, dst, src));
+        SL_TRY(copy_open(e, &plan->kv[i].v_open, dst, src));
+    }
+    return SL_OK;
+}
+
 static sl_status extend_seq(sl_engine *e, int32_t seq) {
     sl_kv_copies copies;
     SL_TRY(sl_kv_open(&e->kv, seq, &copies));
@@ -70,14 +85,36 @@ static void retract(sl_engine *e, int32_t n_seq) {
         if (e->n_more[seq]) sl_kv_retract(&e->kv, seq, e->n_before[seq]);
 }
 
+// Open blocks for what the step adds to a sequence: its own for the first block and the last, and n_step and on of the
+// step's for those between.
+static void open_seq(sl_engine *e, int32_t seq, int32_t *n_step) {
+    const int32_t blk_len = e->kv.shape.blk_len, n = e->kv.length[seq];
+    int32_t n_between = (n + e->n_more[seq] - 1) / blk_len - n / blk_len - 1;
+    e->first_open[seq] = sl_kv_begin_open(&e->kv, seq, e->n_more[seq]);
+    e->step_open[seq] = e->kv.shape.n_seq * SL_KV_OPEN_SLOTS + *n_step;
+    *n_step += SL_MAX(n_between, 0);
+}
+
+static int32_t open_of(const sl_engine *e, int32_t seq, int32_t pos) {
+    const int32_t blk_len = e->kv.shape.blk_len, blk = pos / blk_len, n = e->n_before[seq];
+    const int32_t first = n / blk_len, last = (n + e->n_more[seq] - 1) / blk_len;
+    if (blk > first && blk < last) return e->step_open[seq] + blk - first - 1;
+    return SL_KV_OPEN_SLOTS * seq + (blk == first ? e->first_open[seq] : !e->first_open[seq]);
+}
+
 static sl_status extend(sl_engine *e, size_t n_row) {
+    int32_t n_step = 0;
     for (int32_t seq = 0; seq < e->kv.shape.n_seq; seq++) {
         if (e->n_more[seq] == 0) continue;
         e->n_before[seq] = e->kv.length[seq];
+        if (e->kv.shape.opens) open_seq(e, seq, &n_step);
         sl_status status = extend_seq(e, seq);
         if (status != SL_OK) return retract(e, seq), status;
     }
-    for (size_t i = 0; i < n_row; i++) sl_kv_tokens(&e->kv, e->slot[i])[e->pos[i]] = e->token[i];
+    for (size_t i = 0; i < n_row; i++) {
+        sl_kv_tokens(&e->kv, e->slot[i])[e->pos[i]] = e->token[i];
+        if (e->kv.shape.opens) e->open[i] = open_of(e, e->slot[i], e->pos[i]);
+    }
     return SL_OK;
 }
 
@@ -132,6 +169,7 @@ static sl_status run(sl_engine *e, int width, size_t n_row) {
         .blk_table = e->kv.cls[0].table,
         .blk_stride = e->kv.n_blk_seq,
         .window_table = e->kv.cls[1].table,
+        .open = e->open,
     };
     const sl_plan *plan = e->plans.plan[width];
     e->n_logit = 0; // those of the last step are overwritten now

@@ -27,14 +27,20 @@ static uint64_t front_bytes(const sl_session_head *head) {
     return sizeof *head + (uint64_t)sl_session_n_section(head->n_layer) * sizeof(uint64_t);
 }
 
+static uint64_t open_bytes(const sl_session_head *head, const sl_session_layer *layer, bool is_v) {
+    return head->n_pos % head->blk_len == 0 ? 0 : is_v ? layer->v_open_bytes : layer->k_open_bytes;
+}
+
+bool sl_session_kv_bytes(const sl_session_head *head, const sl_session_layer *layer, bool is_v, uint64_t *out) {
+    uint64_t n = sl_session_n_blk(head, layer->cls), n_bytes = is_v ? layer->v_blk_bytes : layer->k_blk_bytes;
+    return sl_size_mul(out, n, n_bytes) && sl_size_add(out, *out, open_bytes(head, layer, is_v));
+}
+
 bool sl_session_file_bytes(const sl_session_head *head, const sl_session_layer *layer, uint64_t *out) {
     uint64_t n_bytes, sum = front_bytes(head) + (uint64_t)head->n_layer * sizeof *layer + (uint64_t)head->n_pos * 4;
     bool ok = sl_size_add(&sum, sum, head->app_bytes);
-    for (uint32_t i = 0; ok && i < head->n_layer; i++) {
-        uint64_t n_blk = sl_session_n_blk(head, layer[i].cls);
-        ok = sl_size_mul(&n_bytes, n_blk, layer[i].k_blk_bytes) && sl_size_add(&sum, sum, n_bytes) &&
-             sl_size_mul(&n_bytes, n_blk, layer[i].v_blk_bytes) && sl_size_add(&sum, sum, n_bytes);
-    }
+    for (uint32_t i = 0; ok && i < 2 * head->n_layer; i++)
+        ok = sl_session_kv_bytes(head, &layer[i / 2], i % 2, &n_bytes) && sl_size_add(&sum, sum, n_bytes);
     *out = ok ? sum : 0;
     return ok;
 }
@@ -97,8 +103,11 @@ static sl_status check_sums(const sl_session_view *v) {
         const uint64_t blk_bytes[2] = {l->k_blk_bytes, l->v_blk_bytes};
         for (uint32_t k = 0; k < 2; k++) {
             uint32_t n_blk = sl_session_n_blk(h, l->cls);
-            if (hash_blocks(at, blk_bytes[k], n_blk) != sum[3 + 2 * i + k]) return damaged("keys and values");
-            at += n_blk * blk_bytes[k];
+            uint64_t n_bytes = n_blk * blk_bytes[k], n_open = open_bytes(h, l, k), hash;
+            hash = hash_blocks(at, blk_bytes[k], n_blk);
+            if (n_open) hash = sl_xxh64(at + n_bytes, n_open, hash);
+            if (hash != sum[3 + 2 * i + k]) return damaged("keys and values");
+            at += n_bytes + n_open;
         }
     }
     for (uint32_t i = 0; i < h->n_pos; i++)

@@ -7,7 +7,8 @@
 //   layers    (n_layer) sl_session_layer
 //   ids       (n_pos) int32
 //   app       bytes of the program that saved it
-//   K of layer 0, V of layer 0, K of layer 1 ...   whole blocks, in the order of bytes that the backend has them in
+//   K of layer 0, V of layer 0, K of layer 1 ...   whole blocks, in the order of bytes that the backend has them in; if
+//             the last is not full and the layer has open blocks (plan/ir.h), that one behind them
 //
 // The sum of a section is its XXH64; of keys and values, block by block, each with the sum so far as its seed.
 #ifndef SL_ENGINE_SESSION_FILE_H
@@ -16,7 +17,7 @@
 #include "base/span.h"
 #include "base/status.h"
 
-enum { SL_SESSION_VERSION = 1, SL_SESSION_MAX_LAYERS = 4096 };
+enum { SL_SESSION_VERSION = 2, SL_SESSION_MAX_LAYERS = 4096 };
 
 typedef struct sl_session_head {
     char magic[8];
@@ -34,12 +35,13 @@ typedef struct sl_session_head {
 
 typedef struct sl_session_layer {
     uint32_t n_head_kv, head_dim, v_dim, window;
-    uint8_t type_k, type_v, rot_k, rot_v; // sl_type; the binary logarithm of the rotation's order, 0: none
-    uint32_t cls;                         // 0: has all blocks; 1: those from window_first on
+    uint8_t type_k, type_v, rot_v, zero; // sl_type; the binary logarithm of the order of V's rotation, 0: none
+    uint32_t cls;                        // 0: has all blocks; 1: those from window_first on
     uint64_t k_blk_bytes, v_blk_bytes;
+    uint64_t k_open_bytes, v_open_bytes; // of an open block; 0: there is none
 } sl_session_layer;
 
-_Static_assert(sizeof(sl_session_head) == 88 && sizeof(sl_session_layer) == 40, "as in the file");
+_Static_assert(sizeof(sl_session_head) == 88 && sizeof(sl_session_layer) == 56, "as in the file");
 
 typedef struct sl_session_view { // borrows the bytes
     const sl_session_head *head;
@@ -54,6 +56,9 @@ static inline uint32_t sl_session_n_section(uint32_t n_layer) { return 3 + 2 * n
 
 // Blocks that the file has of a layer of this class.
 uint32_t sl_session_n_blk(const sl_session_head *head, uint32_t cls);
+// Bytes of a layer's K, or V.
+SL_MUST_CHECK bool sl_session_kv_bytes(const sl_session_head *head, const sl_session_layer *layer, bool is_v,
+                                       uint64_t *out);
 // Size of the whole file; false if it is 2^64 bytes or more.
 SL_MUST_CHECK bool sl_session_file_bytes(const sl_session_head *head, const sl_session_layer *layer, uint64_t *out);
 uint64_t sl_session_hash_head(const sl_session_head *head, const uint64_t *sums);

@@ -7,6 +7,7 @@
 #include "forecast/geometry_family.h"
 #include "model/config.h"
 #include "model/config_key.h"
+#include "quant/kv_codec.h"
 
 // Far above any model, and small enough that the products of a layer fit into 64 bits.
 enum {
@@ -298,7 +299,8 @@ static sl_status position_bytes(uint64_t *out, const sl_geometry *g, const sl_ge
                        "a KV cache of type %s needs heads of whole blocks of %u; those of '%s' are "
                        "%u and %u wide",
                        info->name, info->blk_len, g->arch, l->k_dim, l->v_dim);
-    *out = l->n_head_kv * (sl_type_row_bytes(info, l->k_dim) + sl_type_row_bytes(info, l->v_dim));
+    *out =
+        l->n_head_kv * (sl_kv_head_bytes(type, false, l->k_dim) + sl_kv_head_bytes(type, true, l->v_dim)) / SL_KV_GROUP;
     return SL_OK;
 }
 

@@ -47,7 +47,8 @@ static uint64_t class_bytes(const sl_kv_shape *s, uint64_t n_blk) {
 
 uint64_t sl_kv_shape_bytes(const sl_kv_shape *s) {
     const sl_kv *kv = NULL;
-    uint64_t seq_bytes = sizeof *kv->length + sizeof *kv->n_shared + (uint64_t)s->n_ctx * sizeof *kv->token;
+    uint64_t seq_bytes =
+        sizeof *kv->length + sizeof *kv->n_shared + 2 * sizeof *kv->open_blk + (uint64_t)s->n_ctx * sizeof *kv->token;
     uint64_t node_bytes = sizeof *kv->tree + (uint64_t)s->blk_len * sizeof *kv->tree_token;
     return class_bytes(s, (uint64_t)s->n_blk) + class_bytes(s, (uint64_t)s->n_window_blk) +
            (uint64_t)s->n_seq * seq_bytes + (uint64_t)s->n_blk * node_bytes;
@@ -75,6 +76,8 @@ sl_status sl_kv_init(sl_kv *kv, const sl_kv_shape *s) {
     SL_TRY_OUT(class_init(&kv->cls[1], s->n_window_blk, n_window, n_seq, (size_t)kv->n_blk_seq));
     SL_TRY_OUT(take(&kv->length, n_seq, sizeof *kv->length, "sequence lengths"));
     SL_TRY_OUT(take(&kv->n_shared, n_seq, sizeof *kv->n_shared, "shared blocks"));
+    SL_TRY_OUT(take(&kv->open_blk, n_seq, 2 * sizeof *kv->open_blk, "open blocks"));
+    for (size_t i = 0; i < 2 * n_seq; i++) kv->open_blk[i] = -1;
     SL_TRY_OUT(take(&kv->token, n_seq, (size_t)s->n_ctx * sizeof *kv->token, "tokens of sequences"));
     SL_TRY_OUT(take(&kv->tree, n_blk, sizeof *kv->tree, "the tree of prefixes"));
     SL_TRY_OUT(take(&kv->tree_token, n_blk, (size_t)s->blk_len * sizeof *kv->tree_token, "tokens of prefixes"));
@@ -96,6 +99,7 @@ void sl_kv_deinit(sl_kv *kv) {
     }
     sl_free(kv->length);
     sl_free(kv->n_shared);
+    sl_free(kv->open_blk);
     sl_free(kv->token);
     sl_free(kv->tree);
     sl_free(kv->tree_token);

@@ -32,6 +32,7 @@ typedef struct sl_kv_shape {
     int32_t n_window_blk; // blocks of class 1: n_seq times sl_kv_window_blocks at least
     int32_t n_row_max;    // positions that a sequence is extended by at once, at most
     bool caches;          // keep prefixes in the tree
+    bool opens;           // a block that is not full is kept apart, see kv_open.c
 } sl_kv_shape;
 
 typedef struct sl_kv_class {
@@ -67,6 +68,7 @@ typedef struct sl_kv {
     sl_kv_class cls[SL_KV_N_CLASS];
     int32_t *length;     // (n_seq) owned; positions
     int32_t *n_shared;   // (n_seq) owned; first blocks of the sequence that are nodes, each under the one before
+    int32_t *open_blk;   // (n_seq, 2) owned; the block that each open block of the sequence holds; -1: none
     int32_t *token;      // (n_seq, n_ctx) owned; what is at the positions; written by who extends
     sl_kv_node *tree;    // (n_blk) owned
     int32_t *tree_token; // (n_blk, blk_len) owned
@@ -110,11 +112,23 @@ void sl_kv_commit(sl_kv *kv, int32_t seq);
 // Takes back an extension of a sequence that had n positions.
 void sl_kv_retract(sl_kv *kv, int32_t seq, int32_t n);
 
+// ---- open blocks, where shape.opens ---------------------------------------------------------------------------------
+
+// Before sl_kv_extend by n_more > 0: the open block (0 or 1) of the block that the next position is in; if the step ends
+// in another block, that has the other one.
+int32_t sl_kv_begin_open(sl_kv *kv, int32_t seq, int32_t n_more);
+int32_t sl_kv_open_at(const sl_kv *kv, int32_t seq, int32_t blk); // which holds it; -1: none
+void sl_kv_set_open(sl_kv *kv, int32_t seq, int32_t i, int32_t blk);
+// May the sequence end after n positions? It may at the end of a block, and in one that an open block holds.
+bool sl_kv_can_end(const sl_kv *kv, int32_t seq, int32_t n);
+
 // ---- sequences ------------------------------------------------------------------------------------------------------
 
-// Keeps the first n positions. SL_UNSUPPORTED if the window of the next row has been let go: how far back is said.
+// Keeps the first n positions. SL_UNSUPPORTED if the window of the next row has been let go, or if the sequence may not
+// end there: how far back is said.
 sl_status sl_kv_truncate(sl_kv *kv, int32_t seq, int32_t n);
-// dst (empty) begins with the first n positions of src, sharing blocks. Refused as truncate is.
+// dst (empty) begins with the first n positions of src, sharing blocks; who calls copies the open block, which is then
+// open block 0 of dst. Refused as truncate is.
 sl_status sl_kv_fork(sl_kv *kv, int32_t dst, int32_t src, int32_t n);
 // Makes the sequence hold the longest beginning of ids (n) that it has already or that the tree has; returns its
 // length. Nothing is computed or copied.

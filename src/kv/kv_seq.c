@@ -140,6 +140,8 @@ static void cut(sl_kv *kv, int32_t seq, int32_t n) {
         }
         if (n == 0) *first = 0;
     }
+    for (int32_t i = 0; i < 2; i++) // open blocks of what is gone
+        if ((int64_t)kv->open_blk[2 * seq + i] * kv->shape.blk_len >= n) kv->open_blk[2 * seq + i] = -1;
     kv->length[seq] = n;
     kv->n_shared[seq] = SL_MIN(kv->n_shared[seq], n / kv->shape.blk_len);
 }
@@ -160,10 +162,19 @@ static sl_status check_window(const sl_kv *kv, int32_t seq, int32_t n) {
                    seq, oldest, kv->length[seq], n, kv->shape.window);
 }
 
+static sl_status check_end(const sl_kv *kv, int32_t seq, int32_t n) {
+    if (sl_kv_can_end(kv, seq, n)) return SL_OK;
+    return SL_FAIL(SL_UNSUPPORTED,
+                   "sequence %d cannot end after %d positions: its keys there are codes of whole blocks of %d; take it "
+                   "back to %d and compute the rest again",
+                   seq, n, kv->shape.blk_len, n - n % kv->shape.blk_len);
+}
+
 // The last block, of which only a part is filled, becomes a leaf if the sequence is about to let it go.
 static void publish_rest(sl_kv *kv, int32_t seq, int32_t n) {
     int32_t at = kv->length[seq] / kv->shape.blk_len, n_tok = kv->length[seq] % kv->shape.blk_len;
-    if (!kv->shape.caches || n_tok == 0 || at < sl_kv_blocks(kv, n) || at != kv->n_shared[seq]) return;
+    if (!kv->shape.caches || kv->shape.opens || n_tok == 0 || at < sl_kv_blocks(kv, n) || at != kv->n_shared[seq])
+        return;
     int32_t blk = sl_kv_table(kv, 0, seq)[at];
     if (kv->cls[0].node[blk] < 0 && kv->cls[0].n_ref[blk] == 1) sl_kv_publish(kv, seq, at, n_tok);
 }
@@ -173,6 +184,7 @@ sl_status sl_kv_truncate(sl_kv *kv, int32_t seq, int32_t n) {
     if (n < 0 || n > kv->length[seq])
         return SL_FAIL(SL_BAD_ARG, "sequence %d has %d positions; it cannot keep %d", seq, kv->length[seq], n);
     SL_TRY(check_window(kv, seq, n));
+    SL_TRY(check_end(kv, seq, n));
     publish_rest(kv, seq, n);
     cut(kv, seq, n);
     return SL_OK;
@@ -188,6 +200,7 @@ sl_status sl_kv_fork(sl_kv *kv, int32_t dst, int32_t src, int32_t n) {
     if (n < 0 || n > kv->length[src])
         return SL_FAIL(SL_BAD_ARG, "sequence %d has %d positions, not %d", src, kv->length[src], n);
     SL_TRY(check_window(kv, src, n));
+    SL_TRY(check_end(kv, src, n));
     for (int32_t c = 0; c < SL_KV_N_CLASS && kv->cls[c].n_blk; c++) {
         int32_t *to = sl_kv_table(kv, c, dst), *from = sl_kv_table(kv, c, src);
         if (n > 0) kv->cls[c].first[dst] = kv->cls[c].first[src];
@@ -195,6 +208,7 @@ sl_status sl_kv_fork(sl_kv *kv, int32_t dst, int32_t src, int32_t n) {
     }
     memcpy(sl_kv_tokens(kv, dst), sl_kv_tokens(kv, src), (size_t)n * sizeof *kv->token);
     kv->length[dst] = n;
+    if (kv->shape.opens && n % kv->shape.blk_len) sl_kv_set_open(kv, dst, 0, n / kv->shape.blk_len);
     kv->n_shared[dst] = SL_MIN(kv->n_shared[src], n / kv->shape.blk_len);
     return SL_OK;
 }
@@ -216,6 +230,7 @@ int32_t sl_kv_reuse(sl_kv *kv, int32_t seq, const int32_t *ids, int32_t n) {
     const int32_t *held = sl_kv_tokens(kv, seq);
     int32_t n_own = 0, n_max = SL_MIN(n, kv->length[seq]), node;
     while (n_own < n_max && held[n_own] == ids[n_own]) n_own++;
+    if (!sl_kv_can_end(kv, seq, n_own)) n_own -= n_own % kv->shape.blk_len;
     if (!has_window(kv, seq, n_own)) n_own = 0;
     int32_t n_tree = sl_kv_find(kv, ids, n, &node);
     if (n_tree <= n_own) {

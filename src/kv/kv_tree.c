@@ -113,7 +113,7 @@ int32_t sl_kv_find(const sl_kv *kv, const int32_t *ids, int32_t n, int32_t *node
     *node = -1;
     while (n_done < n) {
         int32_t n_common, child = find_child(kv, at, ids + n_done, n - n_done, &n_common), i;
-        if (child < 0) break;
+        if (child < 0 || (kv->shape.opens && n_common < kv->shape.blk_len)) break;
         i = n_done / kv->shape.blk_len;
         at = child, n_done += n_common;
         n_window = kv->tree[at].window_blk >= 0 ? n_window + 1 : 0;

@@ -4,6 +4,7 @@
 // the step. Only what must move: a matrix is read once for all rows, a cached position once for all
 // heads and rows.
 #include "plan/plan.h"
+#include "quant/kv_codec.h"
 
 static uint64_t rows_of(const sl_value *v, uint32_t n_row, uint32_t n_logit) { return v->logit_rows ? n_logit : n_row; }
 
@@ -23,8 +24,10 @@ static uint64_t matrix_bytes(const sl_plan *p, const sl_op *op) {
 
 // Bytes of one position in the cache of a layer.
 static uint64_t position_bytes(const sl_plan_kv *kv) {
-    return kv->n_head_kv * (sl_type_row_bytes(sl_type_find(kv->type_k), kv->head_dim) +
-                            sl_type_row_bytes(sl_type_find(kv->type_v), kv->v_dim));
+    return kv->n_head_kv *
+           (sl_kv_head_bytes((sl_type)kv->type_k, false, kv->head_dim) +
+            sl_kv_head_bytes((sl_type)kv->type_v, true, kv->v_dim)) /
+           SL_KV_BLK_LEN;
 }
 
 // Positions that the rows see together, and the sum over the rows of what each sees.

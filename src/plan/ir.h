@@ -25,6 +25,7 @@
 
 enum {
     SL_KV_BLK_LEN = 32,   // positions of a KV block
+    SL_KV_OPEN_SLOTS = 2, // open blocks of a sequence
     SL_ACT_BLK_LEN = 256, // columns that share a scale in ACT16
     SL_ACT_SUM_LEN = 16,  // columns that share a sum in ACT16
     SL_ACT_BASE = 256,    // a 16-bit activation is SL_ACT_BASE * hi + lo
@@ -77,6 +78,7 @@ typedef struct sl_attr_rope {
 typedef struct sl_attr_kv {
     uint16_t kv_layer;
 } sl_attr_kv; // in[0] = k (R, n_head_kv*head_dim), in[1] = v (R, n_head_kv*v_dim)
+// Of a cache of codes a row sees its own block (p / SL_KV_BLK_LEN) as the open block has it, and those before as codes.
 // Row at position p sees positions max(0, p + 1 - window) .. p of its own sequence (window 0: all). Query head h uses
 // KV head h / (n_head / n_head_kv). scores = q.k * scale, then softcap * tanh(scores / softcap) if softcap > 0.
 typedef struct sl_attr_attend {
@@ -152,15 +154,29 @@ typedef struct sl_plan_rope {
     float mscale;
 } sl_plan_rope;
 
+// Where a layer keeps the K or V of blocks that are not yet full, if its type has codes: as F16, V rotated. Open block
+// i < n_own is the layer's own and stays (sequence s has SL_KV_OPEN_SLOTS from SL_KV_OPEN_SLOTS * s on); the others serve
+// blocks that begin and end within a step, and all layers share them. blk_bytes 0: there are none.
+typedef struct sl_plan_open {
+    uint64_t blk_bytes, off, step_off;
+    uint32_t n_own;
+} sl_plan_open;
+
+static inline uint64_t sl_plan_open_off(const sl_plan_open *o, int32_t i) {
+    uint64_t k = (uint64_t)i;
+    return k < o->n_own ? o->off + k * o->blk_bytes : o->step_off + (k - o->n_own) * o->blk_bytes;
+}
+
 // KV storage of one attention layer. A pool block holds SL_KV_BLK_LEN positions of all KV heads; the order of the
 // bytes in a block is the backend's own. Block b of K is at k_off + b * k_blk_bytes of the KV buffer, likewise V.
 typedef struct sl_plan_kv {
     uint32_t n_head_kv, head_dim, v_dim, window;
-    uint32_t k_rot, v_rot;  // order of the rotation (quant/kv_codec.h) of what is stored; 0: none
+    uint32_t v_rot;         // order of the rotation (quant/kv_codec.h) of V as it is stored; 0: none
     uint8_t type_k, type_v; // sl_type: F32, F16, BF16, Q8_0, Q5_0, Q4_0
     uint8_t cls; // 0: keeps all positions; 1: those of the windows (kv/kv.h), in blocks of a pool of their own
     uint64_t k_blk_bytes, v_blk_bytes;
     uint64_t k_off, v_off;
+    sl_plan_open k_open, v_open;
 } sl_plan_kv;
 
 // What a plan is made for. One plan for each width class; they share workspace, KV pool and weights.
@@ -172,7 +188,7 @@ typedef struct sl_plan_shape {
     uint32_t n_kv_blk;     // blocks of the pool
     uint32_t n_window_blk; // those of class 1; 0: there is no such class, window layers keep all positions too
     uint8_t type_k, type_v;
-    uint8_t kv_rotate;   // quantised K and V are rotated
+    uint8_t kv_rotate;   // quantised V is rotated
     uint32_t n_worker;   // of the backend; 0 = 1
     uint8_t keep_inputs; // what matrix products read stays in the workspace to the step's end (importance matrices)
 } sl_plan_shape;
@@ -207,6 +223,7 @@ typedef struct sl_step {
     const int32_t *blk_table; // (n_slot, blk_stride) pool block of logical block pos / SL_KV_BLK_LEN
     int32_t blk_stride;
     const int32_t *window_table; // the same for class 1; only blocks that a row sees through its window count
+    const int32_t *open;         // (n_row) open block of the row's own block; read only where a layer has some
 } sl_step;
 
 // The block table of a layer's class, for one slot.
@@ -217,6 +234,8 @@ static inline const int32_t *sl_step_table(const sl_step *step, const sl_plan_kv
 static inline uint32_t sl_plan_n_blk(const sl_plan *plan, const sl_plan_kv *kv) {
     return kv->cls ? plan->shape.n_window_blk : plan->shape.n_kv_blk;
 }
+
+static inline uint32_t sl_plan_n_step_open(const sl_plan *plan) { return plan->shape.n_row_max / SL_KV_BLK_LEN; }
 
 typedef struct sl_op_info {
     const char *name;

@@ -8,6 +8,7 @@
 // program order; the result is the same on every run and machine.
 #include "base/size.h"
 #include "plan/plan.h"
+#include "quant/kv_codec.h"
 
 enum { NO_PHASE = 0xffffffff };
 
@@ -16,17 +17,17 @@ typedef struct life {
     uint32_t n_last;    // ops that read it in the last one
 } life;
 
-typedef struct place { // a taken range of the workspace
+typedef struct taken_range { // of the workspace
     uint64_t off, end;
     uint16_t value;
-} place;
+} taken_range;
 
 typedef struct layout {
     sl_plan *plan;
     uint32_t *phase;              // (n_op)
     life *life;                   // (n_value)
     uint32_t *kv_write, *kv_read; // (n_kv) last phase that did
-    place *taken;                 // (n_value) rising, those still alive
+    taken_range *taken;           // (n_value) rising, those still alive
     uint32_t n_taken;
 } layout;
 
@@ -136,7 +137,7 @@ static void take_best(layout *l, uint16_t v) {
     }
     if (best == UINT64_MAX) off = begin;
     memmove(&l->taken[at + 1], &l->taken[at], (l->n_taken - at) * sizeof *l->taken);
-    l->taken[at] = (place){off, off + n_bytes, v};
+    l->taken[at] = (taken_range){off, off + n_bytes, v};
     l->n_taken++;
     l->plan->value[v].off = off;
     l->plan->value_bytes = SL_MAX(l->plan->value_bytes, off + n_bytes);
@@ -181,24 +182,47 @@ static sl_status place_needs(sl_plan *p, sl_plan_supports *supports, void *user)
     return SL_FAIL(SL_NO_MEMORY, "a workspace of 2^64 bytes or more");
 }
 
-static sl_status place_kv(sl_plan *p) {
-    uint64_t end = 0, n_bytes;
+// n blocks of n_bytes at *end, which moves behind them.
+SL_MUST_CHECK static bool place(uint64_t *off, uint64_t *end, uint64_t n, uint64_t n_bytes) {
+    *off = *end;
+    return sl_size_mul(&n_bytes, n_bytes, n) && sl_size_add(end, *end, n_bytes);
+}
+
+static bool place_open(sl_plan_open *o, uint64_t *end, const sl_plan *p, uint8_t type, uint64_t n_col) {
+    *o = (sl_plan_open){0};
+    if (!sl_kv_code_bits((sl_type)type)) return true;
+    o->blk_bytes = n_col * SL_KV_BLK_LEN * sizeof(uint16_t);
+    o->n_own = p->shape.n_slot * SL_KV_OPEN_SLOTS;
+    return place(&o->off, end, o->n_own, o->blk_bytes);
+}
+
+// The open blocks of a step, behind everything else: programs of other widths have more or fewer of them.
+static bool place_step_open(sl_plan *p, uint64_t *end) {
+    uint64_t most_k = 0, most_v = 0, k_off, v_off, n = sl_plan_n_step_open(p);
     for (uint32_t i = 0; i < p->n_kv; i++) {
-        sl_plan_kv *kv = &p->kv[i];
-        uint64_t n_pos = (uint64_t)kv->n_head_kv * SL_KV_BLK_LEN; // times 1024 columns of 4 bytes: far below 2^64
-        kv->k_blk_bytes = n_pos * sl_type_row_bytes(sl_type_find(kv->type_k), kv->head_dim);
-        kv->v_blk_bytes = n_pos * sl_type_row_bytes(sl_type_find(kv->type_v), kv->v_dim);
-        kv->k_off = end;
-        if (!sl_size_mul(&n_bytes, kv->k_blk_bytes, sl_plan_n_blk(p, kv)) || !sl_size_add(&end, end, n_bytes))
-            goto overflow;
-        kv->v_off = end;
-        if (!sl_size_mul(&n_bytes, kv->v_blk_bytes, sl_plan_n_blk(p, kv)) || !sl_size_add(&end, end, n_bytes))
-            goto overflow;
+        most_k = SL_MAX(most_k, p->kv[i].k_open.blk_bytes);
+        most_v = SL_MAX(most_v, p->kv[i].v_open.blk_bytes);
     }
+    if (!place(&k_off, end, n, most_k) || !place(&v_off, end, n, most_v)) return false;
+    for (uint32_t i = 0; i < p->n_kv; i++) p->kv[i].k_open.step_off = k_off, p->kv[i].v_open.step_off = v_off;
+    return true;
+}
+
+static sl_status place_kv(sl_plan *p) {
+    uint64_t end = 0;
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < p->n_kv; i++) {
+        sl_plan_kv *kv = &p->kv[i]; // far below 2^64: heads of at most 1024 columns
+        kv->k_blk_bytes = kv->n_head_kv * sl_kv_head_bytes((sl_type)kv->type_k, false, kv->head_dim);
+        kv->v_blk_bytes = kv->n_head_kv * sl_kv_head_bytes((sl_type)kv->type_v, true, kv->v_dim);
+        ok = place(&kv->k_off, &end, sl_plan_n_blk(p, kv), kv->k_blk_bytes) &&
+             place(&kv->v_off, &end, sl_plan_n_blk(p, kv), kv->v_blk_bytes) &&
+             place_open(&kv->k_open, &end, p, kv->type_k, (uint64_t)kv->n_head_kv * kv->head_dim) &&
+             place_open(&kv->v_open, &end, p, kv->type_v, (uint64_t)kv->n_head_kv * kv->v_dim);
+    }
+    ok = ok && place_step_open(p, &end);
     p->kv_bytes = end;
-    return SL_OK;
-overflow:
-    return SL_FAIL(SL_NO_MEMORY, "a KV pool of 2^64 bytes or more");
+    return ok ? SL_OK : SL_FAIL(SL_NO_MEMORY, "a KV pool of 2^64 bytes or more");
 }
 
 sl_status sl_plan_layout(sl_plan *plan, sl_plan_supports *supports, void *user) {

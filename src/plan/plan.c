@@ -45,16 +45,14 @@ static sl_status copy_ropes(sl_plan *p, const sl_config *c) {
     return SL_OK;
 }
 
-// Codes come in groups. *n_rot: the order of the rotation.
-static sl_status check_groups(uint32_t *n_rot, const sl_plan_shape *shape, uint8_t type, uint32_t dim, uint32_t layer) {
-    *n_rot = 0;
+// Codes come in groups.
+static sl_status check_groups(uint8_t type, uint32_t dim, uint32_t layer) {
     if (!sl_kv_code_bits((sl_type)type)) return SL_OK;
     if (dim % SL_KV_GROUP != 0 || dim > SL_KV_MAX_DIM)
         return SL_FAIL(
             SL_UNSUPPORTED,
             "a KV cache of type %s needs heads of whole groups of %d; those of layer %u are %u wide; use f16",
             sl_type_name((sl_type)type), SL_KV_GROUP, layer, dim);
-    if (shape->kv_rotate) *n_rot = sl_kv_rotation(dim);
     return SL_OK;
 }
 
@@ -70,8 +68,9 @@ static sl_status describe_kv(sl_plan *p, const sl_config *c) {
                                 .cls = l->window && p->shape.n_window_blk,
                                 .type_k = p->shape.type_k,
                                 .type_v = p->shape.type_v};
-        SL_TRY(check_groups(&p->kv[i].k_rot, &p->shape, p->shape.type_k, l->head_dim, i));
-        SL_TRY(check_groups(&p->kv[i].v_rot, &p->shape, p->shape.type_v, l->v_dim, i));
+        SL_TRY(check_groups(p->shape.type_k, l->head_dim, i));
+        SL_TRY(check_groups(p->shape.type_v, l->v_dim, i));
+        if (p->shape.kv_rotate && sl_kv_code_bits((sl_type)p->shape.type_v)) p->kv[i].v_rot = sl_kv_rotation(l->v_dim);
     }
     return SL_OK;
 }

@@ -39,8 +39,9 @@ static sl_status check_places(const sl_plan *p) {
     return SL_OK;
 }
 
-static uint64_t kv_block_bytes(const sl_plan_kv *kv, uint8_t type, uint32_t dim) {
-    return (uint64_t)SL_KV_BLK_LEN * kv->n_head_kv * sl_type_row_bytes(sl_type_find(type), dim);
+static uint64_t kv_block_bytes(const sl_plan_kv *kv, bool is_v) {
+    return kv->n_head_kv *
+           sl_kv_head_bytes((sl_type)(is_v ? kv->type_v : kv->type_k), is_v, is_v ? kv->v_dim : kv->head_dim);
 }
 
 // Codes are in whole groups, and only they are rotated: by a power of two that divides the head.
@@ -51,20 +52,35 @@ static bool is_cache(uint8_t type, uint32_t dim, uint32_t n_rot) {
     return rotation && dim % SL_KV_GROUP == 0 && dim <= SL_KV_MAX_DIM;
 }
 
-// K and V of the layers stand one behind the other, without overlap, and end where the pool ends.
+static bool is_open(const sl_plan *p, const sl_plan_open *o, uint8_t type, uint64_t n_col, uint64_t *end) {
+    if (!sl_kv_code_bits((sl_type)type)) return o->blk_bytes == 0;
+    bool ok = o->blk_bytes == n_col * SL_KV_BLK_LEN * sizeof(uint16_t) && o->off == *end &&
+              o->n_own == p->shape.n_slot * SL_KV_OPEN_SLOTS;
+    *end += o->n_own * o->blk_bytes;
+    return ok;
+}
+
+// K and V of the layers and their open blocks stand one behind the other, without overlap; then come the open blocks of
+// a step, and the pool ends there.
 static sl_status check_kv(const sl_plan *p) {
-    uint64_t end = 0;
+    uint64_t end = 0, most_k = 0, most_v = 0, n_step = sl_plan_n_step_open(p);
     for (uint32_t i = 0; i < p->n_kv; i++) {
         const sl_plan_kv *kv = &p->kv[i];
-        if (!is_cache(kv->type_k, kv->head_dim, kv->k_rot) || !is_cache(kv->type_v, kv->v_dim, kv->v_rot) ||
-            kv->k_blk_bytes != kv_block_bytes(kv, kv->type_k, kv->head_dim) ||
-            kv->v_blk_bytes != kv_block_bytes(kv, kv->type_v, kv->v_dim) || kv->k_off != end ||
-            kv->v_off != kv->k_off + kv->k_blk_bytes * sl_plan_n_blk(p, kv) ||
-            kv->cls != (kv->window && p->shape.n_window_blk))
-            return SL_FAIL(SL_INTERNAL, "the plan is wrong at kv layer %u: types, bytes or offsets", i);
+        bool ok = is_cache(kv->type_k, kv->head_dim, 0) && is_cache(kv->type_v, kv->v_dim, kv->v_rot) &&
+                  kv->k_blk_bytes == kv_block_bytes(kv, false) && kv->v_blk_bytes == kv_block_bytes(kv, true) &&
+                  kv->k_off == end && kv->v_off == kv->k_off + kv->k_blk_bytes * sl_plan_n_blk(p, kv) &&
+                  kv->cls == (kv->window && p->shape.n_window_blk);
         end = kv->v_off + kv->v_blk_bytes * sl_plan_n_blk(p, kv);
+        ok = ok && is_open(p, &kv->k_open, kv->type_k, (uint64_t)kv->n_head_kv * kv->head_dim, &end) &&
+             is_open(p, &kv->v_open, kv->type_v, (uint64_t)kv->n_head_kv * kv->v_dim, &end);
+        if (!ok) return SL_FAIL(SL_INTERNAL, "the plan is wrong at kv layer %u: types, bytes or offsets", i);
+        most_k = SL_MAX(most_k, kv->k_open.blk_bytes), most_v = SL_MAX(most_v, kv->v_open.blk_bytes);
     }
-    if (end != p->kv_bytes) return SL_FAIL(SL_INTERNAL, "the plan's KV pool has the wrong size");
+    for (uint32_t i = 0; i < p->n_kv; i++)
+        if (p->kv[i].k_open.step_off != end || p->kv[i].v_open.step_off != end + n_step * most_k)
+            return SL_FAIL(SL_INTERNAL, "the plan's open blocks of a step are not where they should be");
+    if (end + n_step * (most_k + most_v) != p->kv_bytes)
+        return SL_FAIL(SL_INTERNAL, "the plan's KV pool has the wrong size");
     return SL_OK;
 }
 

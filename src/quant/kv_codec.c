@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The definition of kv_codec.h, one element at a time. Every step is a float operation of defined rounding, in an
-// order that vectors of sixteen lanes can keep; backend/cpu/kernels/tmpl/kv_quant.h does, and must give the same bits.
+// order that vectors of sixteen lanes can keep; backend/cpu/kernels/tmpl/kv_write.c does, and must give the same bits.
 #include "quant/kv_codec.h"
 
 #include <math.h>
@@ -86,4 +86,62 @@ uint16_t sl_kv_encode(sl_type type, uint8_t code[SL_KV_GROUP], const float in[SL
         for (int i = 0; i < SL_KV_GROUP; i++) code[i] = tried[i];
     }
     return best_d == 0 && unit > 1 ? 0x7e00 : best_d; // too large for a scale: as an infinity
+}
+
+// ---- channels of K ----------------------------------------------------------------------------------------------
+
+// The smallest byte whose number is not below x >= 0, which is far below the largest.
+static uint32_t scale_above(float x) {
+    const float smallest = 0x1p-17f;
+    if (x >= 0x1p-14f) return ((sl_f32_bits(x) + 0xfffff) >> 20) - ((127 - 15) << 3);
+    uint32_t n = (uint32_t)(x / smallest);
+    return n + ((float)n * smallest < x);
+}
+
+static float scale_of(uint32_t byte) { return sl_f16_to_f32((uint16_t)((byte & 0xff) << 7)); }
+
+sl_kv_grid sl_kv_grid_make(sl_type type, float min, float max) {
+    const float most = (float)((1 << sl_kv_code_bits(type)) - 1), range = (max - min) / most;
+    sl_kv_grid g = {.from = 0};
+    if (!(fabsf(min) <= 65504 && fabsf(max) <= 65504)) {
+        g.kept = type == SL_TYPE_Q8_0 ? 0x7e00 : 0xfc;
+        g.d = g.least = NAN;
+        return g;
+    }
+    if (type == SL_TYPE_Q8_0) {
+        uint16_t half = sl_f16_from_f32(range);
+        g.d = sl_f16_to_f32(half), g.least = g.from = min + 0.0f; // no -0
+        g.kept = half | (uint32_t)sl_f16_from_f32(g.least) << 16;
+    } else {
+        uint32_t byte = scale_above(fmaxf(range, fabsf(min) / 127));
+        g.d = scale_of(byte);
+        g.z = g.d > 0 ? clamp(nearest(min / g.d), -127, 127) : 0;
+        g.least = g.z * g.d;
+        g.kept = byte | (uint32_t)(uint8_t)(int8_t)g.z << 8;
+    }
+    g.inverse = g.d > 0 ? 1 / g.d : 0;
+    return g;
+}
+
+void sl_kv_grid_read(sl_type type, uint32_t kept, float *d, float *least) {
+    *d = type == SL_TYPE_Q8_0 ? sl_f16_to_f32((uint16_t)(kept & 0xffff)) : scale_of(kept);
+    *least = type == SL_TYPE_Q8_0 ? sl_f16_to_f32((uint16_t)(kept >> 16)) : (float)(int8_t)(kept >> 8 & 0xff) * *d;
+}
+
+uint32_t sl_kv_encode_channel(sl_type type, uint8_t code[SL_KV_GROUP], const float in[SL_KV_GROUP]) {
+    const float most = (float)((1 << sl_kv_code_bits(type)) - 1);
+    float min = in[0], max = in[0];
+    for (int i = 0; i < SL_KV_GROUP; i++) {
+        min = in[i] < min ? in[i] : min, max = in[i] > max ? in[i] : max;
+        if (!(fabsf(in[i]) <= 65504)) {
+            min = max = NAN;
+            break;
+        }
+    }
+    sl_kv_grid g = sl_kv_grid_make(type, min, max);
+    for (int i = 0; i < SL_KV_GROUP; i++) {
+        float x = isnan(g.d) ? 0 : nearest((in[i] - g.from) * g.inverse) - g.z;
+        code[i] = (uint8_t)(int)clamp(x, 0, most);
+    }
+    return g.kept;
 }

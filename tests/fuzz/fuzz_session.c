@@ -38,11 +38,13 @@ static void put_sums_right(uint8_t *data, size_t n_bytes) {
         sum[1] = sl_xxh64(at, h->n_pos * 4u, 0), at += h->n_pos * 4u, left -= h->n_pos * 4u;
         if (h->app_bytes <= left) sum[2] = sl_xxh64(at, h->app_bytes, 0), at += h->app_bytes, left -= h->app_bytes;
         for (uint32_t i = 0; h->blk_len && i < 2 * h->n_layer; i++) {
-            uint64_t blk_bytes = i % 2 ? layer[i / 2].v_blk_bytes : layer[i / 2].k_blk_bytes, hash = 0;
+            uint64_t all, blk_bytes = i % 2 ? layer[i / 2].v_blk_bytes : layer[i / 2].k_blk_bytes, hash = 0;
             uint32_t n_blk = sl_session_n_blk(h, layer[i / 2].cls);
-            if (n_blk && blk_bytes > left / n_blk) break;
+            if (!sl_session_kv_bytes(h, &layer[i / 2], i % 2, &all) || all > left) break;
             for (uint32_t b = 0; b < n_blk; b++, at += blk_bytes, left -= blk_bytes)
                 hash = sl_xxh64(at, blk_bytes, hash);
+            all -= n_blk * blk_bytes; // the open block
+            if (all) hash = sl_xxh64(at, all, hash), at += all, left -= all;
             sum[3 + i] = hash;
         }
     }

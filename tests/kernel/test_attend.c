@@ -51,7 +51,9 @@ typedef struct scene {
     int32_t n_pos, n_row;
     float *k, *v, *q;        // (n_pos, n_head_kv * dim), what is given to the cache
     double *k_held, *v_held; // and what it then holds, rotated back
-    uint8_t *k_pool, *v_pool;
+    double *k_own, *v_own;   // and what rows of the same block see
+    uint8_t *k_pool, *v_pool, *open_pool;
+    int32_t open[MAX_POS];
     int32_t blk_table[2 * MAX_BLK]; // slot 0 is another sequence, slot 1 ours
     int32_t pos[MAX_POS], slot[MAX_POS];
     sl_cpu_attend a;
@@ -99,9 +101,60 @@ static double *hold_all(const float *in, size_t n, uint32_t dim, sl_type type, u
     return out;
 }
 
-static void fill_pools(scene *c) {
+// What a block of K holds, channel by channel; of one that is not full nothing, as nobody may look.
+static double *hold_channels(const float *in, int32_t n_pos, uint32_t n_col, sl_type type) {
+    double *out = malloc((size_t)n_pos * n_col * sizeof *out);
+    for (size_t i = 0; i < (size_t)n_pos * n_col; i++) out[i] = NAN;
+    for (int32_t first = 0; first + SL_KV_BLK_LEN <= n_pos; first += SL_KV_BLK_LEN)
+        for (uint32_t col = 0; col < n_col; col++) {
+            float x[SL_KV_GROUP], d, least;
+            uint8_t code[SL_KV_GROUP];
+            for (int32_t i = 0; i < SL_KV_GROUP; i++)
+                x[i] = sl_f16_to_f32(sl_f16_from_f32(in[(size_t)(first + i) * n_col + col]));
+            sl_kv_grid_read(type, sl_kv_encode_channel(type, code, x), &d, &least);
+            for (int32_t i = 0; i < SL_KV_GROUP; i++)
+                out[(size_t)(first + i) * n_col + col] = (double)least + (double)d * code[i];
+        }
+    return out;
+}
+
+// One position of K and V, with the kernels of two levels.
+static void write_position(scene *c, int32_t pos, const sl_cpu_kernels *of_k, const sl_cpu_kernels *of_v) {
     const shape *s = &c->s;
     uint32_t k_dim = s->n_head_kv * s->head_dim, v_dim = s->n_head_kv * s->v_dim;
+    uint32_t at = (uint32_t)(pos % SL_KV_BLK_LEN);
+    uint64_t blk = (uint64_t)c->blk_table[MAX_BLK + pos / SL_KV_BLK_LEN];
+    uint8_t *k = c->k_pool + blk * c->a.k_blk_bytes, *v = c->v_pool + blk * c->a.v_blk_bytes;
+    const float *in_k = c->k + (size_t)pos * k_dim, *in_v = c->v + (size_t)pos * v_dim;
+    int32_t open = pos / SL_KV_BLK_LEN;
+    if (sl_kv_code_bits(c->type.k)) {
+        uint8_t *open_k = c->open_pool + sl_plan_open_off(&c->a.k_open, open);
+        of_k->kv_write[SL_TYPE_F16](open_k, in_k, s->n_head_kv, s->head_dim, at, false, 0);
+        if (at == SL_KV_BLK_LEN - 1)
+            of_k->kv_close[c->type.k](k, (const uint16_t *)(const void *)open_k, s->n_head_kv, s->head_dim);
+    } else {
+        of_k->kv_write[c->type.k](k, in_k, s->n_head_kv, s->head_dim, at, false, 0);
+    }
+    of_v->kv_write[c->type.v](v, in_v, s->n_head_kv, s->v_dim, at, true, c->a.v_rot);
+    if (sl_kv_code_bits(c->type.v))
+        of_v->kv_write[SL_TYPE_F16](c->open_pool + sl_plan_open_off(&c->a.v_open, open), in_v, s->n_head_kv, s->v_dim,
+                                    at, true, c->a.v_rot);
+}
+
+static void open_pools(scene *c) {
+    const shape *s = &c->s;
+    bool k = sl_kv_code_bits(c->type.k), v = sl_kv_code_bits(c->type.v);
+    uint64_t k_bytes = s->n_head_kv * sl_open_head_bytes(s->head_dim),
+             v_bytes = s->n_head_kv * sl_open_head_bytes(s->v_dim);
+    if (k) c->a.k_open = (sl_plan_open){.blk_bytes = k_bytes, .step_off = 0};
+    if (v) c->a.v_open = (sl_plan_open){.blk_bytes = v_bytes, .step_off = k ? MAX_BLK * k_bytes : 0};
+    size_t n_bytes = MAX_BLK * ((k ? k_bytes : 0) + (v ? v_bytes : 0));
+    if (n_bytes) memset(c->open_pool = test_guarded(n_bytes), 0xff, n_bytes);
+    c->a.pool = c->open_pool;
+}
+
+static void fill_pools(scene *c) {
+    const shape *s = &c->s;
     c->k_pool = test_guarded(MAX_BLK * c->a.k_blk_bytes);
     c->v_pool = test_guarded(MAX_BLK * c->a.v_blk_bytes);
     memset(c->k_pool, 0xff, MAX_BLK * c->a.k_blk_bytes);
@@ -114,30 +167,30 @@ static void fill_pools(scene *c) {
     for (int32_t i = 0; i < MAX_BLK; i++) c->blk_table[i] = -1; // the kernel must not look at the other slot
     int32_t first_seen =
         s->window && c->n_pos - c->n_row + 1 > (int32_t)s->window ? c->n_pos - c->n_row + 1 - (int32_t)s->window : 0;
-    for (int32_t i = 0; i < c->n_pos; i++) {
-        if (i < first_seen) continue; // stays NaN
-        int32_t blk = c->blk_table[MAX_BLK + i / SL_KV_BLK_LEN];
-        uint32_t at = (uint32_t)(i % SL_KV_BLK_LEN);
-        levels[n_level - 1].kv_write[c->type.k](c->k_pool + (uint64_t)blk * c->a.k_blk_bytes, c->k + (size_t)i * k_dim,
-                                                s->n_head_kv, s->head_dim, at, false, c->a.k_rot);
-        levels[0].kv_write[c->type.v](c->v_pool + (uint64_t)blk * c->a.v_blk_bytes, c->v + (size_t)i * v_dim,
-                                      s->n_head_kv, s->v_dim, at, true, c->a.v_rot);
-    }
+    // What is before stays NaN; but channels are whole blocks.
+    if (sl_kv_code_bits(c->type.k)) first_seen -= first_seen % SL_KV_BLK_LEN;
+    open_pools(c);
+    for (int32_t i = first_seen; i < c->n_pos; i++) write_position(c, i, &levels[n_level - 1], &levels[0]);
 }
 
 static scene *make_scene(const shape *s, cache type, int32_t n_pos, int32_t n_row) {
     scene *c = calloc(1, sizeof *c);
     c->s = *s, c->type = type, c->n_pos = n_pos, c->n_row = n_row;
-    uint64_t k_head_bytes = SL_KV_BLK_LEN * sl_type_row_bytes(sl_type_find(type.k), s->head_dim);
-    uint64_t v_head_bytes = SL_KV_BLK_LEN * sl_type_row_bytes(sl_type_find(type.v), s->v_dim);
-    uint32_t k_rot = rotation(type.k, type.rotate, s->head_dim), v_rot = rotation(type.v, type.rotate, s->v_dim);
+    uint64_t k_head_bytes = sl_kv_head_bytes(type.k, false, s->head_dim);
+    uint64_t v_head_bytes = sl_kv_head_bytes(type.v, true, s->v_dim);
+    uint32_t v_rot = rotation(type.v, type.rotate, s->v_dim);
+    bool k_codes = sl_kv_code_bits(type.k), v_codes = sl_kv_code_bits(type.v);
     size_t n_kv = (size_t)n_pos * s->n_head_kv;
     c->q = random_floats((size_t)n_row * s->n_head * s->head_dim);
     c->k = random_floats(n_kv * s->head_dim);
     c->v = random_floats(n_kv * s->v_dim);
-    c->k_held = hold_all(c->k, n_kv, s->head_dim, type.k, k_rot);
+    c->k_own = hold_all(c->k, n_kv, s->head_dim, k_codes ? SL_TYPE_F16 : type.k, 0);
+    c->v_own = hold_all(c->v, n_kv, s->v_dim, v_codes ? SL_TYPE_F16 : type.v, v_rot);
+    c->k_held = k_codes ? hold_channels(c->k, n_pos, s->n_head_kv * s->head_dim, type.k)
+                        : hold_all(c->k, n_kv, s->head_dim, type.k, 0);
     c->v_held = hold_all(c->v, n_kv, s->v_dim, type.v, v_rot);
-    for (int32_t i = 0; i < n_row; i++) c->pos[i] = n_pos - n_row + i, c->slot[i] = 1;
+    for (int32_t i = 0; i < n_row; i++)
+        c->pos[i] = n_pos - n_row + i, c->slot[i] = 1, c->open[i] = c->pos[i] / SL_KV_BLK_LEN;
     c->a = (sl_cpu_attend){.q = c->q,
                            .q_stride = s->n_head * s->head_dim * sizeof(float),
                            .out_stride = s->n_head * s->v_dim * sizeof(float),
@@ -145,12 +198,12 @@ static scene *make_scene(const shape *s, cache type, int32_t n_pos, int32_t n_ro
                            .v_blk_bytes = v_head_bytes * s->n_head_kv,
                            .k_head_bytes = k_head_bytes,
                            .v_head_bytes = v_head_bytes,
-                           .k_rot = k_rot,
                            .v_rot = v_rot,
                            .type_k = (uint8_t)type.k,
                            .type_v = (uint8_t)type.v,
                            .pos = c->pos,
                            .slot = c->slot,
+                           .open = c->open,
                            .blk_table = c->blk_table,
                            .blk_stride = MAX_BLK,
                            .n_head = s->n_head,
@@ -165,7 +218,9 @@ static scene *make_scene(const shape *s, cache type, int32_t n_pos, int32_t n_ro
     return c;
 }
 
-static void free_scene(scene *c) { free(c->q), free(c->k), free(c->v), free(c->k_held), free(c->v_held), free(c); }
+static void free_scene(scene *c) {
+    free(c->q), free(c->k), free(c->v), free(c->k_held), free(c->v_held), free(c->k_own), free(c->v_own), free(c);
+}
 
 // One query head of one row, in double.
 static void reference(double *out, const scene *c, int32_t row, uint32_t head) {
@@ -176,7 +231,8 @@ static void reference(double *out, const scene *c, int32_t row, uint32_t head) {
     const float *q = c->q + ((size_t)row * s->n_head + head) * s->head_dim;
     double max = -INFINITY, sum = 0;
     for (int32_t p = first; p <= last; p++) {
-        const double *k = c->k_held + ((size_t)p * s->n_head_kv + head_kv) * s->head_dim;
+        const double *k = (p / SL_KV_BLK_LEN == last / SL_KV_BLK_LEN ? c->k_own : c->k_held) +
+                          ((size_t)p * s->n_head_kv + head_kv) * s->head_dim;
         double score = 0;
         for (uint32_t d = 0; d < s->head_dim; d++) score += (double)q[d] * k[d];
         score *= (double)c->a.scale;
@@ -186,7 +242,8 @@ static void reference(double *out, const scene *c, int32_t row, uint32_t head) {
     }
     for (uint32_t d = 0; d < s->v_dim; d++) out[d] = 0;
     for (int32_t p = first; p <= last; p++) {
-        const double *v = c->v_held + ((size_t)p * s->n_head_kv + head_kv) * s->v_dim;
+        const double *v = (p / SL_KV_BLK_LEN == last / SL_KV_BLK_LEN ? c->v_own : c->v_held) +
+                          ((size_t)p * s->n_head_kv + head_kv) * s->v_dim;
         double w = exp(weight[p] - max);
         sum += w;
         for (uint32_t d = 0; d < s->v_dim; d++) out[d] += w * v[d];
@@ -353,16 +410,16 @@ TEST(bad_values_reach_only_those_who_see_them) {
         for (size_t t = 0; t < SL_COUNT(caches); t++) {
             scene *c = make_scene(&(shape){2, 1, 32, 32, 0, 0}, caches[t], 290, 16);
             float *v = random_floats(32);
-            bool codes = sl_kv_code_bits(c->type.v) > 0;
+            bool codes = sl_kv_code_bits(c->type.v) > 0, turned = c->a.v_rot > 0;
             v[3] = INFINITY, v[4] = NAN;
-            int32_t blk = c->blk_table[MAX_BLK + 280 / SL_KV_BLK_LEN];
-            levels[l].kv_write[c->type.v](c->v_pool + (uint64_t)blk * c->a.v_blk_bytes, v, 1, 32, 280 % SL_KV_BLK_LEN,
-                                          true, c->a.v_rot);
+            memcpy(c->v + (size_t)280 * 32, v, 32 * sizeof *v);
+            write_position(c, 280, &levels[l], &levels[l]);
             float *out = run(&levels[l], c, 16, 2);
             for (int32_t row = 0; row < 16; row++)
                 for (int d = 0; d < 32; d++) {
                     float x = out[row * 64 + d];
-                    bool bad = c->pos[row] >= 280 && (codes || d == 3 || d == 4);
+                    bool own = c->pos[row] / SL_KV_BLK_LEN == 280 / SL_KV_BLK_LEN;
+                    bool bad = c->pos[row] >= 280 && ((codes && (turned || !own)) || d == 3 || d == 4);
                     if (bad == (bool)isfinite(x))
                         test_failed(__FILE__, __LINE__, "%s %s: position %d dim %d is %g", names[l],
                                     cache_name(&c->type), c->pos[row], d, (double)x);
@@ -409,14 +466,14 @@ static uint8_t code_at(const uint8_t *tile, uint32_t pos, uint32_t dim, int bits
     return (uint8_t)(low | (f >> dim / 4 & 1) << 4);
 }
 
-static void check_codes(int l, sl_type type, const float *in, uint32_t dim, uint32_t pos, bool is_v) {
+static void check_v(int l, sl_type type, const float *in, uint32_t dim, uint32_t pos) {
     static float x[SL_KV_MAX_DIM];
     int bits = sl_kv_code_bits(type);
     uint32_t n_group = dim / SL_KV_GROUP, n_rot = test_below(4) ? sl_kv_rotation(dim) : 0;
     size_t n_bytes = SL_KV_BLK_LEN * sl_type_row_bytes(sl_type_find(type), dim);
     uint8_t *blk = test_guarded(n_bytes);
     memset(blk, 0xa5, n_bytes);
-    levels[l].kv_write[type](blk, in, 1, dim, pos, is_v, n_rot);
+    levels[l].kv_write[type](blk, in, 1, dim, pos, true, n_rot);
     memcpy(x, in, dim * sizeof *x);
     sl_kv_rotate(x, dim, n_rot);
     for (uint32_t g = 0; g < n_group; g++) {
@@ -427,12 +484,50 @@ static void check_codes(int l, sl_type type, const float *in, uint32_t dim, uint
         if (d != want_d)
             test_failed(__FILE__, __LINE__, "%s %s: scale %04x, not %04x", names[l], sl_type_name(type), d, want_d);
         for (uint32_t i = 0; i < SL_KV_GROUP; i++) {
-            uint8_t got = code_at(tile, pos, i, bits, is_v);
+            uint8_t got = code_at(tile, pos, i, bits, true);
             if (got != want[i])
-                test_failed(__FILE__, __LINE__, "%s %s %s: code %u of group %u is %u, not %u", names[l],
-                            sl_type_name(type), is_v ? "V" : "K", i, g, got, want[i]);
+                test_failed(__FILE__, __LINE__, "%s %s V: code %u of group %u is %u, not %u", names[l],
+                            sl_type_name(type), i, g, got, want[i]);
         }
     }
+}
+
+// A full block of K, one head.
+static void check_k(int l, sl_type type, const uint16_t *open, uint32_t dim) {
+    int bits = sl_kv_code_bits(type);
+    size_t n_bytes = sl_kv_head_bytes(type, false, dim), tile_bytes = n_bytes / (dim / SL_KV_GROUP);
+    uint8_t *blk = test_guarded(n_bytes), want[SL_KV_GROUP];
+    memset(blk, 0xa5, n_bytes);
+    levels[l].kv_close[type](blk, open, 1, dim);
+    for (uint32_t d = 0; d < dim; d++) {
+        const uint8_t *tile = blk + d / SL_KV_GROUP * tile_bytes, *kept = tile + SL_KV_GROUP * SL_KV_GROUP / 8 * bits;
+        uint32_t i = d % SL_KV_GROUP, size = bits == 8 ? 2 : 1, got = 0, second = 0;
+        float x[SL_KV_GROUP];
+        for (uint32_t p = 0; p < SL_KV_GROUP; p++) x[p] = sl_f16_to_f32(open[d * SL_KV_GROUP + p]);
+        uint32_t want_kept = sl_kv_encode_channel(type, want, x);
+        memcpy(&got, kept + size * i, size), memcpy(&second, kept + size * (SL_KV_GROUP + i), size);
+        got |= second << 8 * size;
+        if (got != want_kept)
+            test_failed(__FILE__, __LINE__, "%s %s: grid %08x, not %08x", names[l], sl_type_name(type), got, want_kept);
+        for (uint32_t p = 0; p < SL_KV_GROUP; p++)
+            if (code_at(tile, p, i, bits, false) != want[p])
+                test_failed(__FILE__, __LINE__, "%s %s K: code of position %u, dim %u is %u, not %u", names[l],
+                            sl_type_name(type), p, d, code_at(tile, p, i, bits, false), want[p]);
+    }
+}
+
+// No value is off by more than half a step, the ends of the channel included; a Q8_0 of less than 256 smallest steps of
+// binary16 is a constant.
+static void check_grid(sl_type type, const uint16_t *open) {
+    uint8_t code[SL_KV_GROUP];
+    float x[SL_KV_GROUP], d, least;
+    const double constant = type == SL_TYPE_Q8_0 ? 255 * 0x1p-25 : 1e-9;
+    for (int i = 0; i < SL_KV_GROUP; i++) x[i] = sl_f16_to_f32(open[i]);
+    sl_kv_grid_read(type, sl_kv_encode_channel(type, code, x), &d, &least);
+    for (int i = 0; i < SL_KV_GROUP; i++)
+        if (isfinite(d) && !(fabs((double)x[i] - ((double)least + (double)d * code[i])) <= 0.57 * (double)d + constant))
+            test_failed(__FILE__, __LINE__, "%s: %g is off by more than half of %g", sl_type_name(type), (double)x[i],
+                        (double)d);
 }
 
 // To the bit on every level, whatever is written, and next to old bytes.
@@ -447,8 +542,27 @@ TEST(codes_are_stored_as_defined) {
         if (i % 50 == 49) in[test_below(dim)] = i % 100 == 99 ? NAN : -INFINITY;
         if (i % 50 == 48) in[test_below(dim)] = 3e38f;
         for (int l = 0; l < n_level; l++)
-            for (size_t t = 0; t < SL_COUNT(types); t++) check_codes(l, types[t], in, dim, pos, i & 1);
+            for (size_t t = 0; t < SL_COUNT(types); t++) check_v(l, types[t], in, dim, pos);
         free(in);
+    }
+}
+
+TEST(channels_are_stored_as_defined) {
+    static const sl_type types[] = {SL_TYPE_Q8_0, SL_TYPE_Q5_0, SL_TYPE_Q4_0};
+    find_levels();
+    for (int i = 0; i < (test_quick() ? 100 : 1000); i++) {
+        uint32_t dim = i % 2 ? 32 : 96;
+        uint16_t open[96 * SL_KV_BLK_LEN];
+        for (uint32_t d = 0; d < dim; d++) {
+            double scale = pow(10, (double)test_below(13) - 8), bias = test_below(3) ? test_normal() * scale * 20 : 0;
+            for (uint32_t p = 0; p < SL_KV_BLK_LEN; p++)
+                open[d * SL_KV_BLK_LEN + p] =
+                    sl_f16_from_f32((float)(d % 7 == 6 ? bias : test_normal() * scale + bias));
+            if (test_below(40) == 0) open[d * SL_KV_BLK_LEN + 5] = test_below(2) ? 0x7e00 : 0xfc00;
+            for (size_t t = 0; t < SL_COUNT(types); t++) check_grid(types[t], open + d * SL_KV_BLK_LEN);
+        }
+        for (int l = 0; l < n_level; l++)
+            for (size_t t = 0; t < SL_COUNT(types); t++) check_k(l, types[t], open, dim);
     }
 }
 

@@ -13,7 +13,7 @@
 #include "quant/kv_codec.h"
 #include "quant/quant.h"
 
-enum { RIG_MAX = 8, RIG_BLK_STRIDE = 64 };
+enum { RIG_MAX = 8, RIG_BLK_STRIDE = 64, RIG_MAX_SLOTS = 4, RIG_STEP_OPEN = 4, RIG_MAX_ROWS = 32 * RIG_STEP_OPEN };
 
 // The rows of a text, in the order in which they are fed.
 typedef struct rig_rows {
@@ -38,6 +38,7 @@ typedef struct rig {
     uint8_t *bytes;     // the workspace as the test sees it: itself, or a copy if the CPU does not see it
     sl_device_buf view; // of the copy
     sl_program *program;
+    int32_t open_at[RIG_MAX_SLOTS]; // which open block of a slot holds its newest block
 } rig;
 
 static inline void rig_init(rig *r, uint32_t n_vocab, uint32_t n_slot, uint32_t n_kv_blk) {
@@ -79,21 +80,31 @@ static inline sl_op *rig_op(rig *r, sl_opcode code, uint16_t in0, uint16_t in1, 
     return op;
 }
 
+static inline void rig_open_blocks(rig *r, sl_plan_open *o, sl_type type, uint32_t n_col) {
+    if (!sl_kv_code_bits(type)) return;
+    o->blk_bytes = n_col * SL_KV_BLK_LEN * 2ull + 64;
+    o->n_own = r->plan.shape.n_slot * SL_KV_OPEN_SLOTS;
+    o->off = r->plan.kv_bytes;
+    o->step_off = o->off + o->n_own * o->blk_bytes;
+    r->plan.kv_bytes = o->step_off + RIG_STEP_OPEN * o->blk_bytes;
+}
+
 static inline void rig_kv(rig *r, uint32_t n_head_kv, uint32_t head_dim, uint32_t v_dim, sl_type type_k,
                           sl_type type_v) {
     uint64_t pad = 64; // blocks lie apart, as a layout may put them
-    uint64_t k_bytes = sl_type_row_bytes(sl_type_find(type_k), head_dim);
-    uint64_t v_bytes = sl_type_row_bytes(sl_type_find(type_v), v_dim);
     sl_plan_kv *kv = &r->kv[0];
     *kv = (sl_plan_kv){.n_head_kv = n_head_kv,
                        .head_dim = head_dim,
                        .v_dim = v_dim,
                        .type_k = (uint8_t)type_k,
                        .type_v = (uint8_t)type_v};
-    kv->k_blk_bytes = SL_KV_BLK_LEN * n_head_kv * k_bytes + pad;
-    kv->v_blk_bytes = SL_KV_BLK_LEN * n_head_kv * v_bytes + pad;
+    bool known = sl_kv_type_possible(type_k) && sl_kv_type_possible(type_v);
+    kv->k_blk_bytes = n_head_kv * (known ? sl_kv_head_bytes(type_k, false, head_dim) : 0) + pad;
+    kv->v_blk_bytes = n_head_kv * (known ? sl_kv_head_bytes(type_v, true, v_dim) : 0) + pad;
     kv->v_off = r->plan.shape.n_kv_blk * kv->k_blk_bytes;
     r->plan.kv_bytes = kv->v_off + r->plan.shape.n_kv_blk * kv->v_blk_bytes;
+    rig_open_blocks(r, &kv->k_open, type_k, n_head_kv * head_dim);
+    rig_open_blocks(r, &kv->v_open, type_v, n_head_kv * v_dim);
     r->plan.n_kv = 1;
 }
 
@@ -173,10 +184,30 @@ static inline void *rig_row(const rig *r, uint16_t value, int32_t row) {
     return r->bytes + r->value[value].off + (uint64_t)row * r->value[value].row_bytes;
 }
 
+// The open block of each row, as an engine chooses them.
+static inline void rig_choose_open(rig *r, const rig_rows *rows, int32_t first, int32_t n, int32_t *open) {
+    int32_t begin[RIG_MAX_SLOTS], end[RIG_MAX_SLOTS], n_step = (int32_t)r->plan.shape.n_slot * SL_KV_OPEN_SLOTS;
+    for (int32_t s = 0; s < RIG_MAX_SLOTS; s++) begin[s] = end[s] = -1;
+    for (int32_t i = first; i < first + n; i++) {
+        int32_t s = rows->slot[i], blk = rows->pos[i] / SL_KV_BLK_LEN;
+        begin[s] = begin[s] < 0 ? blk : begin[s], end[s] = blk;
+    }
+    for (int32_t s = 0; s < RIG_MAX_SLOTS; s++) {
+        for (int32_t i = first; i < first + n; i++) {
+            int32_t blk = rows->pos[i] / SL_KV_BLK_LEN, other = blk != begin[s];
+            if (rows->slot[i] != s) continue;
+            open[i - first] = SL_KV_OPEN_SLOTS * s + (r->open_at[s] ^ other);
+            if (blk != begin[s] && blk != end[s]) open[i - first] = n_step + blk - begin[s] - 1;
+        }
+        if (begin[s] != end[s]) n_step += end[s] - begin[s] - 1, r->open_at[s] ^= 1;
+    }
+}
+
 // Feeds rows [first, first + n) as one step. Returns the number of rows of `value`, copied to out
 // (rows, n_col) if F32, or as they are (rows, row_bytes) if ACT16.
 static inline int32_t rig_step(rig *r, const rig_rows *rows, int32_t first, int32_t n, uint16_t value, void *out) {
-    int32_t logit_row[64], n_logit = 0;
+    int32_t logit_row[RIG_MAX_ROWS], open[RIG_MAX_ROWS], n_logit = 0;
+    rig_choose_open(r, rows, first, n, open);
     for (int32_t i = 0; i < n; i++)
         if (rows->wants_logits[first + i]) logit_row[n_logit++] = i;
     for (uint16_t v = 0; v < r->plan.n_value; v++)
@@ -191,7 +222,8 @@ static inline int32_t rig_step(rig *r, const rig_rows *rows, int32_t first, int3
                     .slot = rows->slot + first,
                     .logit_row = logit_row,
                     .blk_table = rows->blk_table,
-                    .blk_stride = RIG_BLK_STRIDE};
+                    .blk_stride = RIG_BLK_STRIDE,
+                    .open = open};
     rig_send(r);
     REQUIRE_OK(r->backend->run(r->program, &step), sl_error_text());
     rig_fetch(r);

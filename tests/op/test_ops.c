@@ -7,7 +7,7 @@
 #include "op/op_rig.h"
 
 #include "backend/cpu/kernels/select.h"
-enum { N_ROW = 50, N_VOCAB = 50, N_SLOT = 3, N_KV_BLK = 20, MAX_OUT = N_ROW * 2048 };
+enum { N_ROW = 90, N_VOCAB = 50, N_SLOT = 3, N_KV_BLK = 20, MAX_OUT = N_ROW * 2048 };
 
 static const sl_type float_types[] = {SL_TYPE_F32, SL_TYPE_F16, SL_TYPE_BF16};
 static const sl_type blk_types[] = {SL_TYPE_Q4_0,   SL_TYPE_Q4_1,   SL_TYPE_Q5_0, SL_TYPE_Q5_1, SL_TYPE_Q8_0,
@@ -24,7 +24,7 @@ static void make_text(void) {
     int32_t next[N_SLOT] = {0};
     for (int32_t i = 0; i < N_ROW; i++) {
         token[i] = (int32_t)test_below(N_VOCAB);
-        slot[i] = i < 36 ? 0 : i < 40 ? 1 : i % 3; // runs of consecutive positions, then turns
+        slot[i] = i < 72 ? 0 : i < 76 ? 1 : i % 3; // runs of consecutive positions, then turns
         pos[i] = next[slot[i]]++;
         wants_logits[i] = i % 4 == 3 || i == 0;
     }
@@ -315,7 +315,6 @@ static void check_attend(uint32_t n_head, uint32_t n_head_kv, uint32_t head_dim,
     rig r;
     start(&r);
     rig_kv(&r, n_head_kv, head_dim, v_dim, type.k, type.v);
-    if (type.rotate && sl_kv_code_bits(type.k)) r.kv[0].k_rot = sl_kv_rotation(head_dim);
     if (type.rotate && sl_kv_code_bits(type.v)) r.kv[0].v_rot = sl_kv_rotation(v_dim);
     float *q = random_floats((size_t)N_ROW * n_head * head_dim, 1),
           *k = random_floats((size_t)N_ROW * n_head_kv * head_dim, 1);

@@ -30,7 +30,7 @@ typedef enum sl_task_kind {
     SL_TASK_ROWS,   // a range of rows each
     SL_TASK_COLS,   // a range of columns each, for all rows
     SL_TASK_PANELS, // a range of panels of outputs each, for all rows: sl_task.range
-    SL_TASK_TILES,  // tiles of attention, dealt out in turn
+    SL_TASK_TILES,  // tiles of attention, or rows of KV_WRITE by their block, dealt out in turn
 } sl_task_kind;
 
 typedef struct sl_task sl_task;
@@ -78,10 +78,11 @@ struct sl_task {
     sl_cpu_attend_fn *attend_fn;
     sl_cpu_attend attend; // all but pos, slot, blk_table
     uint64_t parts_off;   // of ATTEND in narrow steps: where parts of cut tiles begin in a thread's scratch
-    sl_cpu_kv_write_fn *write_k, *write_v;
-    const sl_plan_kv *kv;                // borrowed from the plan
-    uint8_t *k, *v;                      // the layer's pools
-    uint64_t k_head_bytes, v_head_bytes; // of a KV head in a block
+    sl_cpu_kv_write_fn *write_k, *write_v, *write_open; // write_k: into the open block, if K is codes
+    sl_cpu_kv_close_fn *close_k;                        // NULL: K is not
+    const sl_plan_kv *kv;                               // borrowed from the plan
+    uint8_t *kv_pool, *k, *v;                           // all; the layer's pools
+    uint64_t k_head_bytes, v_head_bytes;                // of a KV head in a block
 };
 
 struct sl_program {

@@ -100,7 +100,7 @@ void sl_task_attend(const sl_program *p, const sl_task *t, const sl_share *s) {
     const sl_step *step = p->step;
     sl_cpu_attend a = t->attend;
     a.q = (const float *)(const void *)(t->in[0] + (uint64_t)s->i_thread * t->in_copy[0]);
-    a.pos = step->pos, a.slot = step->slot, a.blk_stride = step->blk_stride;
+    a.pos = step->pos, a.slot = step->slot, a.open = step->open, a.blk_stride = step->blk_stride;
     a.blk_table = sl_step_table(step, t->kv, 0);
     walk w = begin_walk(&a, step);
     if (t->parts_off) do_pieces(p, t, &w, s);

@@ -5,6 +5,7 @@
 #include "backend/cpu/cpu.h"
 #include "backend/host.h"
 #include "base/alloc.h"
+#include "quant/kv_codec.h"
 #include "quant/quant.h"
 
 typedef struct op_kind {
@@ -18,7 +19,7 @@ static const op_kind op_kinds[SL_OP_COUNT] = {
     [SL_OP_NORM] = {sl_task_norm, SL_TASK_ROWS},
     [SL_OP_MATMUL] = {sl_task_matmul, SL_TASK_PANELS},
     [SL_OP_ROPE] = {sl_task_rope, SL_TASK_ROWS},
-    [SL_OP_KV_WRITE] = {sl_task_kv_write, SL_TASK_ROWS},
+    [SL_OP_KV_WRITE] = {sl_task_kv_write, SL_TASK_TILES},
     [SL_OP_ATTEND] = {sl_task_attend, SL_TASK_TILES},
     [SL_OP_GLU] = {sl_task_glu, SL_TASK_ROWS},
     [SL_OP_ADD] = {sl_task_add, SL_TASK_ROWS},
@@ -169,10 +170,13 @@ static void bind_kv(sl_task *t, const sl_program *p, const sl_op *op, uint8_t *p
     t->kv = kv;
     t->k = pool + kv->k_off;
     t->v = pool + kv->v_off;
-    t->k_head_bytes = SL_KV_BLK_LEN * sl_type_row_bytes(sl_type_find(kv->type_k), kv->head_dim);
-    t->v_head_bytes = SL_KV_BLK_LEN * sl_type_row_bytes(sl_type_find(kv->type_v), kv->v_dim);
+    t->kv_pool = pool;
+    t->k_head_bytes = sl_kv_head_bytes((sl_type)kv->type_k, false, kv->head_dim);
+    t->v_head_bytes = sl_kv_head_bytes((sl_type)kv->type_v, true, kv->v_dim);
     if (op->code == SL_OP_KV_WRITE) t->n_col = kv->n_head_kv * kv->head_dim, t->n_col_v = kv->n_head_kv * kv->v_dim;
-    t->write_k = p->kernels.kv_write[kv->type_k];
+    t->write_k = p->kernels.kv_write[kv->k_open.blk_bytes ? SL_TYPE_F16 : kv->type_k];
+    t->write_open = p->kernels.kv_write[SL_TYPE_F16];
+    t->close_k = p->kernels.kv_close[kv->type_k];
     t->write_v = p->kernels.kv_write[kv->type_v];
     if (op->code != SL_OP_ATTEND) return;
     const sl_attr_attend *a = &op->attr.attend;
@@ -189,11 +193,13 @@ static void bind_kv(sl_task *t, const sl_program *p, const sl_op *op, uint8_t *p
         .v_blk_bytes = kv->v_blk_bytes,
         .k_head_bytes = t->k_head_bytes,
         .v_head_bytes = t->v_head_bytes,
+        .pool = pool,
+        .k_open = kv->k_open,
+        .v_open = kv->v_open,
         .n_head = a->n_head,
         .n_head_kv = kv->n_head_kv,
         .head_dim = kv->head_dim,
         .v_dim = kv->v_dim,
-        .k_rot = kv->k_rot,
         .v_rot = kv->v_rot,
         .type_k = kv->type_k,
         .type_v = kv->type_v,

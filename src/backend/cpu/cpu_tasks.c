@@ -58,21 +58,43 @@ void sl_task_rope(const sl_program *p, const sl_task *t, const sl_share *s) {
         p->kernels.rope(out_row(t, row, s) + at, in_row(t, 0, row, s) + at, in_row(t, 1, row, s), &attr);
 }
 
+// The K of n heads from `head` on, at a row's position; a row that fills a block turns it into codes.
+static void write_k(const sl_task *t, const sl_step *step, int32_t row, const float *in, uint32_t head, uint32_t n) {
+    const sl_plan_kv *kv = t->kv;
+    uint32_t at = (uint32_t)(step->pos[row] % SL_KV_BLK_LEN);
+    uint64_t blk = (uint64_t)sl_step_table(step, kv, step->slot[row])[step->pos[row] / SL_KV_BLK_LEN];
+    uint8_t *to = t->k + blk * kv->k_blk_bytes + head * t->k_head_bytes;
+    if (!t->close_k) {
+        t->write_k(to, in, n, kv->head_dim, at, false, 0);
+        return;
+    }
+    uint8_t *open =
+        t->kv_pool + sl_plan_open_off(&kv->k_open, step->open[row]) + head * sl_open_head_bytes(kv->head_dim);
+    t->write_k(open, in, n, kv->head_dim, at, false, 0);
+    if (at == SL_KV_BLK_LEN - 1) t->close_k(to, (const uint16_t *)(const void *)open, n, kv->head_dim);
+}
+
+static void write_v(const sl_task *t, const sl_step *step, int32_t row, const float *in, uint32_t head, uint32_t n) {
+    const sl_plan_kv *kv = t->kv;
+    uint32_t at = (uint32_t)(step->pos[row] % SL_KV_BLK_LEN);
+    uint64_t blk = (uint64_t)sl_step_table(step, kv, step->slot[row])[step->pos[row] / SL_KV_BLK_LEN];
+    t->write_v(t->v + blk * kv->v_blk_bytes + head * t->v_head_bytes, in, n, kv->v_dim, at, true, kv->v_rot);
+    if (!kv->v_open.blk_bytes) return;
+    uint8_t *open = t->kv_pool + sl_plan_open_off(&kv->v_open, step->open[row]) + head * sl_open_head_bytes(kv->v_dim);
+    t->write_open(open, in, n, kv->v_dim, at, true, kv->v_rot);
+}
+
+// Shared out by block, where not by head: who fills a block has written all of it that is of this step.
 void sl_task_kv_write(const sl_program *p, const sl_task *t, const sl_share *s) {
     const sl_step *step = p->step;
     const sl_plan_kv *kv = t->kv;
     uint32_t k = s->col[0].begin / kv->head_dim, n_k = s->col[0].end / kv->head_dim - k; // heads of this thread
     uint32_t v = s->col[1].begin / kv->v_dim, n_v = s->col[1].end / kv->v_dim - v;
     for (int32_t row = s->row_begin; row < s->row_end; row++) {
-        const int32_t *table = sl_step_table(step, kv, step->slot[row]);
-        uint64_t blk = (uint64_t)table[step->pos[row] / SL_KV_BLK_LEN];
-        uint32_t at = (uint32_t)(step->pos[row] % SL_KV_BLK_LEN);
-        if (n_k)
-            t->write_k(t->k + blk * kv->k_blk_bytes + k * t->k_head_bytes, in_row(t, 0, row, s) + s->col[0].begin, n_k,
-                       kv->head_dim, at, false, kv->k_rot);
-        if (n_v)
-            t->write_v(t->v + blk * kv->v_blk_bytes + v * t->v_head_bytes, in_row(t, 1, row, s) + s->col[1].begin, n_v,
-                       kv->v_dim, at, true, kv->v_rot);
+        int32_t turn = step->pos[row] / SL_KV_BLK_LEN + step->slot[row];
+        if (t->who == SL_WHO_ALL && turn % s->n_thread != s->i_thread) continue;
+        if (n_k) write_k(t, step, row, in_row(t, 0, row, s) + s->col[0].begin, k, n_k);
+        if (n_v) write_v(t, step, row, in_row(t, 1, row, s) + s->col[1].begin, v, n_v);
     }
 }
 

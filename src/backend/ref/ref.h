@@ -43,6 +43,7 @@ extern const sl_ref_op sl_ref_ops[SL_OP_COUNT];
 // ---- the ops that have a file of their own ------------------------------------------------------
 sl_ref_fn sl_ref_matmul, sl_ref_kv_write, sl_ref_attend;
 sl_status sl_ref_matmul_check(const sl_plan *plan, const sl_op *op);
+int64_t sl_ref_kv_n_unit(const sl_program *program, const sl_op *op);
 sl_status sl_ref_kv_check(const sl_plan *plan, const sl_op *op);
 uint64_t sl_ref_matmul_scratch_bytes(const sl_plan *plan, const sl_op *op);
 uint64_t sl_ref_attend_scratch_bytes(const sl_plan *plan, const sl_op *op);

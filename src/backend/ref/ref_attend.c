@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// KV_WRITE and ATTEND of ref. A unit of KV_WRITE is a row, a unit of ATTEND one query head of a row: scores, the
+// KV_WRITE and ATTEND of ref. A unit of KV_WRITE is a KV head, a unit of ATTEND one query head of a row: scores, the
 // softmax with its maximum taken off, and the weighted sum of V, all in double, positions in rising order. What a cache
 // of codes keeps of a vector is defined to the bit by quant/kv_codec.h; the order of the bytes is ref's own.
 #include <math.h>
@@ -34,30 +34,34 @@ static uint8_t *vector_at(uint8_t *blk, const sl_plan_kv *kv, sl_type type, int3
 
 // ---- what is stored -----------------------------------------------------------------------------
 
-// A group: the scale, then the codes, the low bit of the first first.
+static void put_bits(uint8_t *out, const uint8_t code[SL_KV_GROUP], int bits) {
+    memset(out, 0, (size_t)(SL_KV_GROUP * bits / 8));
+    for (int i = 0; i < SL_KV_GROUP * bits; i++) out[i / 8] |= (uint8_t)((code[i / bits] >> i % bits & 1) << i % 8);
+}
+
+static uint8_t get_bits(const uint8_t *in, int i, int bits) {
+    int code = 0;
+    for (int k = i * bits; k < (i + 1) * bits; k++) code |= (in[k / 8] >> k % 8 & 1) << (k - i * bits);
+    return (uint8_t)code;
+}
+
+// A group of V: the scale, then the codes, the low bit of the first first.
 static void store_group(uint8_t *out, sl_type type, const float *in) {
-    uint8_t code[SL_KV_GROUP], *bit = out + sizeof(uint16_t);
+    uint8_t code[SL_KV_GROUP];
     uint16_t d = sl_kv_encode(type, code, in);
-    int bits = sl_kv_code_bits(type);
     memcpy(out, &d, sizeof d);
-    memset(bit, 0, (size_t)(SL_KV_GROUP * bits / 8));
-    for (int i = 0; i < SL_KV_GROUP * bits; i++) bit[i / 8] |= (uint8_t)((code[i / bits] >> i % bits & 1) << i % 8);
+    put_bits(out + sizeof d, code, sl_kv_code_bits(type));
 }
 
 static void load_group(double *out, sl_type type, const uint8_t *in) {
-    const uint8_t *bit = in + sizeof(uint16_t);
-    int bits = sl_kv_code_bits(type);
     uint16_t d;
     memcpy(&d, in, sizeof d);
-    for (int i = 0; i < SL_KV_GROUP; i++) {
-        int code = 0;
-        for (int k = i * bits; k < (i + 1) * bits; k++) code |= (bit[k / 8] >> k % 8 & 1) << (k - i * bits);
-        out[i] = (double)sl_f16_to_f32(d) * sl_kv_level(type, (uint8_t)code);
-    }
+    for (int i = 0; i < SL_KV_GROUP; i++)
+        out[i] = (double)sl_f16_to_f32(d) * sl_kv_level(type, get_bits(in + sizeof d, i, sl_kv_code_bits(type)));
 }
 
-static void store(uint8_t *out, sl_type type, const float *in, uint32_t dim, uint32_t n_rot) {
-    float x[SL_KV_MAX_DIM];
+// A vector as floats, or a V as codes.
+static void store(uint8_t *out, sl_type type, const float *in, uint32_t dim) {
     uint16_t *half = (uint16_t *)(void *)out;
     switch (type) {
     case SL_TYPE_F32: memcpy(out, in, dim * sizeof *in); return;
@@ -68,10 +72,8 @@ static void store(uint8_t *out, sl_type type, const float *in, uint32_t dim, uin
         for (uint32_t i = 0; i < dim; i++) half[i] = sl_bf16_from_f32(in[i]);
         return;
     default:
-        memcpy(x, in, dim * sizeof *in);
-        sl_kv_rotate(x, dim, n_rot);
         for (uint32_t i = 0; i < dim; i += SL_KV_GROUP)
-            store_group(out + sl_type_row_bytes(sl_type_find(type), i), type, x + i);
+            store_group(out + sl_type_row_bytes(sl_type_find(type), i), type, in + i);
     }
 }
 
@@ -84,7 +86,42 @@ static void load(double *out, sl_type type, const uint8_t *in, uint32_t dim) {
     }
 }
 
-// The rotation in double: of Q, and of the result back.
+// The channel (head, d) of a K block of codes: what is kept of the grid, then the codes of its positions.
+static uint8_t *channel_at(uint8_t *blk, const sl_plan_kv *kv, uint32_t head, uint32_t d) {
+    return blk + (head * kv->head_dim + d) * sl_kv_head_bytes((sl_type)kv->type_k, false, 1);
+}
+
+static size_t kept_bytes(sl_type type) { return type == SL_TYPE_Q8_0 ? 4 : 2; } // little-endian
+
+static void load_channels(double *out, uint8_t *blk, const sl_plan_kv *kv, int32_t pos, uint32_t head) {
+    sl_type type = (sl_type)kv->type_k;
+    for (uint32_t dim = 0; dim < kv->head_dim; dim++) {
+        const uint8_t *channel = channel_at(blk, kv, head, dim);
+        uint32_t kept = 0;
+        float d, least;
+        memcpy(&kept, channel, kept_bytes(type));
+        sl_kv_grid_read(type, kept, &d, &least);
+        uint8_t code = get_bits(channel + kept_bytes(type), pos % SL_KV_BLK_LEN, sl_kv_code_bits(type));
+        out[dim] = (double)least + (double)d * code;
+    }
+}
+
+// A block that is full, from its open block.
+static void store_channels(uint8_t *blk, uint8_t *open, const sl_plan_kv *kv, uint32_t head) {
+    sl_type type = (sl_type)kv->type_k;
+    for (uint32_t dim = 0; dim < kv->head_dim; dim++) {
+        float x[SL_KV_GROUP];
+        uint8_t code[SL_KV_GROUP], *channel = channel_at(blk, kv, head, dim);
+        for (int32_t pos = 0; pos < SL_KV_GROUP; pos++)
+            x[pos] =
+                sl_f16_to_f32(((uint16_t *)(void *)vector_at(open, kv, SL_TYPE_F16, pos, head, kv->head_dim))[dim]);
+        uint32_t kept = sl_kv_encode_channel(type, code, x);
+        memcpy(channel, &kept, kept_bytes(type));
+        put_bits(channel + kept_bytes(type), code, sl_kv_code_bits(type));
+    }
+}
+
+// The rotation in double: of the result back.
 static void rotate(double *x, uint32_t n, uint32_t n_rot) {
     for (uint32_t span = 1; span < n_rot; span *= 2)
         for (uint32_t i = 0; i < n; i++) {
@@ -95,22 +132,51 @@ static void rotate(double *x, uint32_t n, uint32_t n_rot) {
     for (uint32_t i = 0; n_rot && i < n; i++) x[i] /= sqrt((double)n_rot);
 }
 
+static uint8_t *open_blk(const sl_program *program, const sl_plan_open *o, int32_t row) {
+    return program->kv + sl_plan_open_off(o, program->step->open[row]);
+}
+
+static void write_k(const sl_program *program, const sl_plan_kv *kv, const float *in, int32_t row, uint32_t head) {
+    sl_type type = (sl_type)kv->type_k;
+    int32_t pos = program->step->pos[row];
+    uint8_t *blk = program->kv + kv->k_off + (uint64_t)find_blk(program->step, kv, row, pos) * kv->k_blk_bytes;
+    if (!sl_kv_code_bits(type)) {
+        store(vector_at(blk, kv, type, pos, head, kv->head_dim), type, in, kv->head_dim);
+        return;
+    }
+    uint8_t *open = open_blk(program, &kv->k_open, row);
+    store(vector_at(open, kv, SL_TYPE_F16, pos, head, kv->head_dim), SL_TYPE_F16, in, kv->head_dim);
+    if (pos % SL_KV_BLK_LEN == SL_KV_BLK_LEN - 1) store_channels(blk, open, kv, head);
+}
+
+static void write_v(const sl_program *program, const sl_plan_kv *kv, const float *in, int32_t row, uint32_t head) {
+    sl_type type = (sl_type)kv->type_v;
+    int32_t pos = program->step->pos[row];
+    uint8_t *blk = program->kv + kv->v_off + (uint64_t)find_blk(program->step, kv, row, pos) * kv->v_blk_bytes;
+    float x[SL_KV_MAX_DIM];
+    if (sl_kv_code_bits(type)) {
+        memcpy(x, in, kv->v_dim * sizeof *x);
+        sl_kv_rotate(x, kv->v_dim, kv->v_rot);
+        store(vector_at(open_blk(program, &kv->v_open, row), kv, SL_TYPE_F16, pos, head, kv->v_dim), SL_TYPE_F16, x,
+              kv->v_dim);
+        in = x;
+    }
+    store(vector_at(blk, kv, type, pos, head, kv->v_dim), type, in, kv->v_dim);
+}
+
+int64_t sl_ref_kv_n_unit(const sl_program *program, const sl_op *op) {
+    return program->plan->kv[op->attr.kv.kv_layer].n_head_kv;
+}
+
+// A unit is a KV head, as a row that fills a block looks at those before it.
 void sl_ref_kv_write(const sl_program *program, const sl_op *op, int64_t begin, int64_t end, void *scratch) {
     (void)scratch;
     const sl_plan_kv *kv = &program->plan->kv[op->attr.kv.kv_layer];
-    const sl_step *step = program->step;
-    sl_type type_k = (sl_type)kv->type_k, type_v = (sl_type)kv->type_v;
-    for (int32_t row = (int32_t)begin; row < end; row++) {
-        int32_t pos = step->pos[row];
-        uint64_t blk = (uint64_t)find_blk(step, kv, row, pos);
-        uint8_t *k = program->kv + kv->k_off + blk * kv->k_blk_bytes;
-        uint8_t *v = program->kv + kv->v_off + blk * kv->v_blk_bytes;
+    for (int32_t row = 0; row < program->step->n_row; row++) {
         const float *in_k = sl_ref_row(program, op->in[0], row), *in_v = sl_ref_row(program, op->in[1], row);
-        for (uint32_t head = 0; head < kv->n_head_kv; head++) {
-            store(vector_at(k, kv, type_k, pos, head, kv->head_dim), type_k, in_k + (size_t)head * kv->head_dim,
-                  kv->head_dim, kv->k_rot);
-            store(vector_at(v, kv, type_v, pos, head, kv->v_dim), type_v, in_v + (size_t)head * kv->v_dim, kv->v_dim,
-                  kv->v_rot);
+        for (uint32_t head = (uint32_t)begin; head < end; head++) {
+            write_k(program, kv, in_k + (size_t)head * kv->head_dim, row, head);
+            write_v(program, kv, in_v + (size_t)head * kv->v_dim, row, head);
         }
     }
 }
@@ -127,24 +193,40 @@ static void softmax(double *score, int32_t n) {
 
 // What a row's head works on, in scratch.
 typedef struct head_work {
-    double *weight, *q, *sum, *vector; // (n_ctx), (head_dim), (v_dim), (the larger of both)
+    double *weight, *sum, *vector; // (n_ctx), (v_dim), (the larger of v_dim and head_dim)
 } head_work;
+
+// K and V of a position as the row sees them.
+static void load_k(double *out, const sl_program *program, const sl_plan_kv *kv, int32_t row, int32_t pos,
+                   uint32_t head) {
+    sl_type type = (sl_type)kv->type_k;
+    bool is_code = sl_kv_code_bits(type), own = pos / SL_KV_BLK_LEN == program->step->pos[row] / SL_KV_BLK_LEN;
+    uint8_t *blk = program->kv + kv->k_off + (uint64_t)find_blk(program->step, kv, row, pos) * kv->k_blk_bytes;
+    if (is_code && own) blk = open_blk(program, &kv->k_open, row), type = SL_TYPE_F16;
+    if (is_code && !own) load_channels(out, blk, kv, pos, head);
+    else load(out, type, vector_at(blk, kv, type, pos, head, kv->head_dim), kv->head_dim);
+}
+
+static void load_v(double *out, const sl_program *program, const sl_plan_kv *kv, int32_t row, int32_t pos,
+                   uint32_t head) {
+    sl_type type = (sl_type)kv->type_v;
+    uint8_t *blk = program->kv + kv->v_off + (uint64_t)find_blk(program->step, kv, row, pos) * kv->v_blk_bytes;
+    if (sl_kv_code_bits(type) && pos / SL_KV_BLK_LEN == program->step->pos[row] / SL_KV_BLK_LEN)
+        blk = open_blk(program, &kv->v_open, row), type = SL_TYPE_F16;
+    load(out, type, vector_at(blk, kv, type, pos, head, kv->v_dim), kv->v_dim);
+}
 
 static void attend_head(const sl_program *program, const sl_op *op, int32_t row, uint32_t head, head_work w) {
     const sl_attr_attend *attr = &op->attr.attend;
     const sl_plan_kv *kv = &program->plan->kv[attr->kv_layer];
-    sl_type type_k = (sl_type)kv->type_k, type_v = (sl_type)kv->type_v;
     uint32_t head_kv = head / (attr->n_head / kv->n_head_kv);
     int32_t last = program->step->pos[row], first = sl_host_first_seen(last, attr->window);
     const float *q = sl_ref_row(program, op->in[0], row) + (size_t)head * kv->head_dim;
     float *out = sl_ref_row(program, op->out, row) + (size_t)head * kv->v_dim;
-    for (uint32_t d = 0; d < kv->head_dim; d++) w.q[d] = (double)q[d];
-    rotate(w.q, kv->head_dim, kv->k_rot);
     for (int32_t pos = first; pos <= last; pos++) {
-        uint8_t *k = program->kv + kv->k_off + (uint64_t)find_blk(program->step, kv, row, pos) * kv->k_blk_bytes;
-        load(w.vector, type_k, vector_at(k, kv, type_k, pos, head_kv, kv->head_dim), kv->head_dim);
+        load_k(w.vector, program, kv, row, pos, head_kv);
         double score = 0;
-        for (uint32_t d = 0; d < kv->head_dim; d++) score += w.q[d] * w.vector[d];
+        for (uint32_t d = 0; d < kv->head_dim; d++) score += (double)q[d] * w.vector[d];
         score *= (double)attr->scale;
         if (attr->softcap > 0) score = (double)attr->softcap * tanh(score / (double)attr->softcap);
         w.weight[pos - first] = score;
@@ -152,8 +234,7 @@ static void attend_head(const sl_program *program, const sl_op *op, int32_t row,
     softmax(w.weight, last - first + 1);
     for (uint32_t d = 0; d < kv->v_dim; d++) w.sum[d] = 0;
     for (int32_t pos = first; pos <= last; pos++) {
-        uint8_t *v = program->kv + kv->v_off + (uint64_t)find_blk(program->step, kv, row, pos) * kv->v_blk_bytes;
-        load(w.vector, type_v, vector_at(v, kv, type_v, pos, head_kv, kv->v_dim), kv->v_dim);
+        load_v(w.vector, program, kv, row, pos, head_kv);
         for (uint32_t d = 0; d < kv->v_dim; d++) w.sum[d] += w.weight[pos - first] * w.vector[d];
     }
     rotate(w.sum, kv->v_dim, kv->v_rot);
@@ -164,14 +245,13 @@ void sl_ref_attend(const sl_program *program, const sl_op *op, int64_t begin, in
     const sl_plan_kv *kv = &program->plan->kv[op->attr.attend.kv_layer];
     int64_t n_head = op->attr.attend.n_head;
     head_work w = {.weight = scratch};
-    w.q = w.weight + program->plan->shape.n_ctx;
-    w.sum = w.q + kv->head_dim;
+    w.sum = w.weight + program->plan->shape.n_ctx;
     w.vector = w.sum + kv->v_dim;
     for (int64_t i = begin; i < end; i++) attend_head(program, op, (int32_t)(i / n_head), (uint32_t)(i % n_head), w);
 }
 
 uint64_t sl_ref_attend_scratch_bytes(const sl_plan *plan, const sl_op *op) {
     const sl_plan_kv *kv = &plan->kv[op->attr.attend.kv_layer];
-    uint64_t n = (uint64_t)plan->shape.n_ctx + kv->head_dim + kv->v_dim + SL_MAX(kv->head_dim, kv->v_dim);
+    uint64_t n = (uint64_t)plan->shape.n_ctx + kv->v_dim + SL_MAX(kv->head_dim, kv->v_dim);
     return n * sizeof(double);
 }

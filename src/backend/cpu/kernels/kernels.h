@@ -54,17 +54,26 @@ typedef struct sl_cpu_attend {
     uint64_t k_blk_bytes, v_blk_bytes;
     uint64_t k_head_bytes, v_head_bytes;   // of a KV head in a block
     const int32_t *pos, *slot, *blk_table; // as in sl_step
+    const int32_t *open;                   // likewise
+    const uint8_t *pool;                   // what the places of open blocks count from
+    sl_plan_open k_open, v_open;
     int32_t blk_stride;
     uint32_t n_head, n_head_kv, head_dim, v_dim, window;
-    uint32_t k_rot, v_rot; // as in sl_plan_kv
+    uint32_t v_rot; // as in sl_plan_kv
     uint8_t type_k, type_v;
     float scale, softcap;
 } sl_cpu_attend;
 
-// Writes the K or V of one position (dim values of each KV head) into its block, at index `at` of the block; n_rot as
-// in sl_plan_kv. No two positions share a byte.
+// Writes the K or V of one position (dim values of each KV head) into its block, at index `at` of the block; rotated as
+// n_rot says, which may be of codes, which are for V alone, and of F16. No two positions share a byte.
 typedef void sl_cpu_kv_write_fn(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, bool is_v,
                                 uint32_t n_rot);
+
+// Turns the K of a block that is full, in the order of an F16 block, into codes.
+typedef void sl_cpu_kv_close_fn(uint8_t *blk, const uint16_t *open, uint32_t n_head_kv, uint32_t dim);
+
+// Of a KV head in an open block.
+static inline uint64_t sl_open_head_bytes(uint32_t dim) { return (uint64_t)SL_KV_BLK_LEN * dim * sizeof(uint16_t); }
 
 // Query rows, all of one slot at consecutive positions, and query heads that share a KV head; rows * heads is at most
 // SL_CPU_TILE_QUERIES.
@@ -95,6 +104,7 @@ typedef struct sl_cpu_kernels {
     void (*rope)(float *out, const float *in, const float *table, const sl_attr_rope *attr);
 
     sl_cpu_kv_write_fn *kv_write[SL_TYPE_ID_COUNT]; // by type of the cache; NULL: not possible
+    sl_cpu_kv_close_fn *kv_close[SL_TYPE_ID_COUNT]; // NULL: not codes
     sl_cpu_attend_fn *attend;                       // K and V of any of these types
     sl_cpu_attend_span_fn *attend_span;
     sl_cpu_attend_merge_fn *attend_merge;

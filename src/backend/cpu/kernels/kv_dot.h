@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Products of a tile of codes (kv_tile.h) with 16-bit integers, in integers, so exact and the same on every level:
-// sixteen lanes, each the sum of 32 products. K: lanes are positions, the integers are a group of Q. V: lanes are dims,
+// sixteen lanes, each the sum of 32 products. K: lanes are positions, the integers are a group of Q times the scales of its dims. V: lanes are dims,
 // the integers are the weights of 32 positions.
 //
 // Bounds: codes of K are under 256 and integers within 32512, codes of V within 127 and integers in 0 .. 32767; 32
@@ -21,15 +21,9 @@ enum { KV_QUADS = SL_KV_GROUP / 4, KV_MOST = 4 }; // most vectors at once
 #define KV_QUERY_MOST  32512.0f                   // 256 * 127: within two signed planes
 #define KV_WEIGHT_MOST 32767.0f
 
-// What 4-bit codes stand for; K's are larger by 128.
-#define KV_LEVELS_K \
-    { 1, 29, 48, 65, 80, 94, 108, 121, 135, 148, 162, 176, 191, 208, 227, 255 }
+// What 4-bit codes of V stand for. Codes of K are the integers themselves.
 #define KV_LEVELS_V \
     { -127, -99, -80, -63, -48, -34, -20, -7, 7, 20, 34, 48, 63, 80, 99, 127 }
-
-// What a sum of K must be doubled or not, and less how often the sum of the integers, to be one of levels.
-SL_INLINE int kv_doubled(int bits, bool is_v) { return bits == 5 && !is_v; }
-SL_INLINE int32_t kv_excess(int bits) { return bits == 5 ? 31 : 128; }
 
 // Where the bytes of quad j, half h begin, and in which nibble they are.
 SL_INLINE uint32_t kv_byte_at(int j, int h, int bits, bool is_v) {
@@ -56,11 +50,9 @@ SL_INLINE void kv_ints_put(kv_ints *out, int half, v16 biased, bool is_signed) {
     _mm_store_si128((void *)(out->hi + half * SL_V16), _mm512_cvtepi32_epi8(hi));
 }
 
-SL_INLINE __m512i kv_levels(__m512i nibbles, bool is_v) {
+SL_INLINE __m512i kv_levels(__m512i nibbles) {
     static const int8_t v[16] = KV_LEVELS_V;
-    static const uint8_t k[16] = KV_LEVELS_K;
-    const void *levels = is_v ? (const void *)v : k;
-    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(levels)), nibbles);
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)v)), nibbles);
 }
 
 // The fifth bits, at their place in the bytes.
@@ -77,7 +69,7 @@ SL_INLINE kv_codes kv_codes_load(const uint8_t *p, int j, int h, int bits, bool 
     __m512i b = _mm512_loadu_si512(p + kv_byte_at(j, h, bits, is_v));
     if (bits == 8) return b;
     b = _mm512_and_si512(kv_is_high(j, h, is_v) ? _mm512_srli_epi16(b, 4) : b, _mm512_set1_epi8(15));
-    if (bits == 4) return kv_levels(b, is_v);
+    if (bits == 4) return is_v ? kv_levels(b) : b;
     b = _mm512_or_si512(b, kv_fifth_bits(p + KV_TILE_NIBBLES, j, h, is_v));
     return is_v ? _mm512_sub_epi8(_mm512_add_epi8(b, b), _mm512_set1_epi8(31)) : b;
 }
@@ -96,10 +88,9 @@ SL_INLINE kv_sum kv_sum_add(kv_sum s, kv_codes c, const kv_ints *x, int j, bool 
     return (kv_sum){_mm512_dpbusd_epi32(s.hi, c, hi), _mm512_dpbusd_epi32(s.lo, c, lo)};
 }
 
-SL_INLINE v16 kv_sum_end(kv_sum s, int32_t less, int doubled) {
+SL_INLINE v16 kv_sum_end(kv_sum s) {
     __m512i n = _mm512_add_epi32(_mm512_slli_epi32(s.hi, 8), s.lo);
-    if (doubled) n = _mm512_add_epi32(n, n);
-    return _mm512_cvtepi32_ps(_mm512_sub_epi32(n, _mm512_set1_epi32(less)));
+    return _mm512_cvtepi32_ps(n);
 }
 
 #elif defined(__AVX2__)
@@ -122,11 +113,9 @@ SL_INLINE void kv_ints_put(kv_ints *out, int half, v16 biased, bool is_signed) {
     _mm256_store_si256((void *)(out->x + half * SL_V16), _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8));
 }
 
-SL_INLINE __m256i kv_levels(__m256i nibbles, bool is_v) {
+SL_INLINE __m256i kv_levels(__m256i nibbles) {
     static const int8_t v[16] = KV_LEVELS_V;
-    static const uint8_t k[16] = KV_LEVELS_K;
-    const void *levels = is_v ? (const void *)v : k;
-    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128(levels)), nibbles);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)v)), nibbles);
 }
 
 SL_INLINE __m256i kv_fifth_bits(const uint8_t *p, int j, int h, int part, bool is_v) {
@@ -141,7 +130,7 @@ SL_INLINE __m256i kv_codes_half(const uint8_t *p, int j, int h, int part, int bi
     __m256i b = _mm256_loadu_si256((const void *)(p + kv_byte_at(j, h, bits, is_v) + 32 * part));
     if (bits == 8) return b;
     b = _mm256_and_si256(kv_is_high(j, h, is_v) ? _mm256_srli_epi16(b, 4) : b, _mm256_set1_epi8(15));
-    if (bits == 4) return kv_levels(b, is_v);
+    if (bits == 4) return is_v ? kv_levels(b) : b;
     b = _mm256_or_si256(b, kv_fifth_bits(p + KV_TILE_NIBBLES, j, h, part, is_v));
     return is_v ? _mm256_sub_epi8(_mm256_add_epi8(b, b), _mm256_set1_epi8(31)) : b;
 }
@@ -168,15 +157,12 @@ SL_INLINE kv_sum kv_sum_add(kv_sum s, kv_codes c, const kv_ints *x, int j, bool 
     return s;
 }
 
-SL_INLINE __m256 kv_sum_half(__m256i a, __m256i b, int32_t less, int doubled) {
+SL_INLINE __m256 kv_sum_half(__m256i a, __m256i b) {
     __m256i n = _mm256_permute4x64_epi64(_mm256_hadd_epi32(a, b), 0xd8);
-    if (doubled) n = _mm256_add_epi32(n, n);
-    return _mm256_cvtepi32_ps(_mm256_sub_epi32(n, _mm256_set1_epi32(less)));
+    return _mm256_cvtepi32_ps(n);
 }
 
-SL_INLINE v16 kv_sum_end(kv_sum s, int32_t less, int doubled) {
-    return (v16){kv_sum_half(s.of[0], s.of[1], less, doubled), kv_sum_half(s.of[2], s.of[3], less, doubled)};
-}
+SL_INLINE v16 kv_sum_end(kv_sum s) { return (v16){kv_sum_half(s.of[0], s.of[1]), kv_sum_half(s.of[2], s.of[3])}; }
 
 #elif defined(SL_NEON)
 
@@ -209,13 +195,12 @@ SL_INLINE int kv_fifth_bit(const uint8_t *p, int j, int h, int i, bool is_v) {
 
 SL_INLINE kv_codes kv_codes_load(const uint8_t *p, int j, int h, int bits, bool is_v) {
     static const int8_t levels_v[16] = KV_LEVELS_V;
-    static const uint8_t levels_k[16] = KV_LEVELS_K;
     const uint8_t *b = p + kv_byte_at(j, h, bits, is_v);
     kv_codes c;
     for (int i = 0; i < 64; i++) {
         int n = kv_is_high(j, h, is_v) ? b[i] >> 4 : b[i] & 15;
         if (bits == 8) c.c[i] = is_v ? (int8_t)b[i] : b[i];
-        else if (bits == 4) c.c[i] = is_v ? levels_v[n] : levels_k[n];
+        else if (bits == 4) c.c[i] = (int16_t)(is_v ? levels_v[n] : n);
         else {
             n += kv_fifth_bit(p + KV_TILE_NIBBLES, j, h, i, is_v) << 4;
             c.c[i] = (int16_t)(is_v ? 2 * n - 31 : n);
@@ -232,9 +217,9 @@ SL_INLINE kv_sum kv_sum_add(kv_sum s, kv_codes c, const kv_ints *x, int j, bool 
     return s;
 }
 
-SL_INLINE v16 kv_sum_end(kv_sum s, int32_t less, int doubled) {
+SL_INLINE v16 kv_sum_end(kv_sum s) {
     v16 r;
-    for (int i = 0; i < SL_V16; i++) r.f[i] = (float)(s.of[i] * (1 << doubled) - less);
+    for (int i = 0; i < SL_V16; i++) r.f[i] = (float)s.of[i];
     return r;
 }
 
@@ -244,10 +229,8 @@ SL_INLINE v16 kv_sum_end(kv_sum s, int32_t less, int doubled) {
 #define KV_UNROLL SL_UNROLL
 #endif
 
-// All lanes of a tile for each of n vectors of integers: low, then high. less: kv_excess times the sum of the integers,
-// for K; 0 for V.
-SL_INLINE void kv_dot(v16 *low, v16 *high, const uint8_t *tile, const kv_ints *const *x, const int32_t *less, int n,
-                      int bits, bool is_v) {
+// All lanes of a tile for each of n vectors of integers: low, then high.
+SL_INLINE void kv_dot(v16 *low, v16 *high, const uint8_t *tile, const kv_ints *const *x, int n, int bits, bool is_v) {
     kv_sum sum[2][KV_MOST];
     KV_UNROLL
     for (int i = 0; i < n; i++) sum[0][i] = sum[1][i] = kv_sum_zero();
@@ -262,8 +245,8 @@ SL_INLINE void kv_dot(v16 *low, v16 *high, const uint8_t *tile, const kv_ints *c
     }
     KV_UNROLL
     for (int i = 0; i < n; i++) {
-        low[i] = kv_sum_end(sum[0][i], less[i], kv_doubled(bits, is_v));
-        high[i] = kv_sum_end(sum[1][i], less[i], kv_doubled(bits, is_v));
+        low[i] = kv_sum_end(sum[0][i]);
+        high[i] = kv_sum_end(sum[1][i]);
     }
 }
 

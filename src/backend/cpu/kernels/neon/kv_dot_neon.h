@@ -25,10 +25,9 @@ SL_INLINE void kv_ints_put(kv_ints *out, int half, v16 biased, bool is_signed) {
     vst1_s16(x + 12, vmovn_s32(vsubq_s32(vreinterpretq_s32_f32(biased.d), bias)));
 }
 
-SL_INLINE uint8x16_t kv_levels(uint8x16_t nibbles, bool is_v) {
+SL_INLINE uint8x16_t kv_levels(uint8x16_t nibbles) {
     static const int8_t v[16] = KV_LEVELS_V;
-    static const uint8_t k[16] = KV_LEVELS_K;
-    return vqtbl1q_u8(is_v ? vreinterpretq_u8_s8(vld1q_s8(v)) : vld1q_u8(k), nibbles);
+    return vqtbl1q_u8(vreinterpretq_u8_s8(vld1q_s8(v)), nibbles);
 }
 
 SL_INLINE uint8x16_t kv_fifth_bits(const uint8_t *p, int j, int h, int part, bool is_v) {
@@ -41,7 +40,7 @@ SL_INLINE uint8x16_t kv_codes_part(const uint8_t *p, int j, int h, int part, int
     uint8x16_t b = vld1q_u8(p + kv_byte_at(j, h, bits, is_v) + 16 * part);
     if (bits == 8) return b;
     b = kv_is_high(j, h, is_v) ? vshrq_n_u8(b, 4) : vandq_u8(b, vdupq_n_u8(15));
-    if (bits == 4) return kv_levels(b, is_v);
+    if (bits == 4) return is_v ? kv_levels(b) : b;
     b = vorrq_u8(b, kv_fifth_bits(p + KV_TILE_NIBBLES, j, h, part, is_v));
     return is_v ? vsubq_u8(vaddq_u8(b, b), vdupq_n_u8(31)) : b;
 }
@@ -79,15 +78,14 @@ SL_INLINE kv_sum kv_sum_add(kv_sum s, kv_codes c, const kv_ints *x, int j, bool 
     return s;
 }
 
-SL_INLINE float32x4_t kv_sum_part(int32x4_t a, int32x4_t b, int32_t less, int doubled) {
+SL_INLINE float32x4_t kv_sum_part(int32x4_t a, int32x4_t b) {
     int32x4_t n = vpaddq_s32(a, b);
-    if (doubled) n = vaddq_s32(n, n);
-    return vcvtq_f32_s32(vsubq_s32(n, vdupq_n_s32(less)));
+    return vcvtq_f32_s32(n);
 }
 
-SL_INLINE v16 kv_sum_end(kv_sum s, int32_t less, int doubled) {
-    return (v16){kv_sum_part(s.of[0], s.of[1], less, doubled), kv_sum_part(s.of[2], s.of[3], less, doubled),
-                 kv_sum_part(s.of[4], s.of[5], less, doubled), kv_sum_part(s.of[6], s.of[7], less, doubled)};
+SL_INLINE v16 kv_sum_end(kv_sum s) {
+    return (v16){kv_sum_part(s.of[0], s.of[1]), kv_sum_part(s.of[2], s.of[3]), kv_sum_part(s.of[4], s.of[5]),
+                 kv_sum_part(s.of[6], s.of[7])};
 }
 
 #endif

@@ -19,32 +19,58 @@ static uint64_t padded(uint32_t v_dim) { return ((uint64_t)v_dim + SL_V16 - 1) /
 uint64_t sl_cpu_attend_scratch_bytes(uint32_t n_query, uint32_t head_dim, uint32_t v_dim) {
     uint64_t n_group = ((uint64_t)head_dim + SL_KV_GROUP - 1) / SL_KV_GROUP;
     return n_query * (n_group * sizeof(query_group) + (CHUNK + 2 * padded(v_dim)) * sizeof(float)) +
-           n_group * SL_KV_GROUP * sizeof(float);
+           2 * n_group * SL_KV_GROUP * sizeof(float);
 }
 
 // One function for each type, as all in one take compilers minutes.
-#define SCORE(name, how, type) \
-    static SL_NOINLINE void name(const tile *t, int32_t chunk, int32_t at) { how(t, chunk, at, type); }
-SCORE(score_f32, score_blk_floats, SL_TYPE_F32)
-SCORE(score_f16, score_blk_floats, SL_TYPE_F16)
-SCORE(score_bf16, score_blk_floats, SL_TYPE_BF16)
-SCORE(score_q8, score_blk_codes, 8)
-SCORE(score_q5, score_blk_codes, 5)
-SCORE(score_q4, score_blk_codes, 4)
+#define SCORE(name, type)                                                                                     \
+    static SL_NOINLINE void name(const tile *t, int32_t at, const uint8_t *k, uint32_t first, uint32_t end) { \
+        score_blk_floats(t, at, k, first, end, type);                                                         \
+    }
+SCORE(score_f32, SL_TYPE_F32)
+SCORE(score_f16, SL_TYPE_F16)
+SCORE(score_bf16, SL_TYPE_BF16)
 #undef SCORE
+#define SCORE(name, bits)                                                                    \
+    static SL_NOINLINE void name(const tile *t, int32_t chunk, int32_t at, uint32_t first) { \
+        score_blk_codes(t, chunk, at, first, bits);                                          \
+    }
+SCORE(score_q8, 8)
+SCORE(score_q5, 5)
+SCORE(score_q4, 4)
+#undef SCORE
+
+static void score_chunk_floats(const tile *t, int32_t chunk, int32_t begin, int32_t end) {
+    for (int32_t at = begin; at < end; at += BLK) {
+        const uint8_t *k = k_bytes(t, chunk, at);
+        fetch(v_bytes(t, chunk, at), t->a->v_head_bytes);
+        if (chunk + CHUNK + at < t->pos + (int32_t)t->n_row) fetch(k_bytes(t, chunk + CHUNK, at), t->a->k_head_bytes);
+        switch (t->a->type_k) {
+        case SL_TYPE_F32: score_f32(t, at, k, 0, t->n); break;
+        case SL_TYPE_F16: score_f16(t, at, k, 0, t->n); break;
+        default: score_bf16(t, at, k, 0, t->n); break;
+        }
+    }
+}
+
+// In each block first the rows whose own it is, then those after it.
+static void score_chunk_codes(const tile *t, int32_t chunk, int32_t begin, int32_t end) {
+    for (int32_t at = begin; at < end; at += BLK) {
+        uint32_t own = row_at(t, chunk + at), after = row_at(t, chunk + at + BLK);
+        if (own < after) score_f16(t, at, open_k(t, own), own * t->n_head, after * t->n_head);
+        if (after == t->n_row) continue;
+        switch (t->a->type_k) {
+        case SL_TYPE_Q8_0: score_q8(t, chunk, at, after * t->n_head); break;
+        case SL_TYPE_Q5_0: score_q5(t, chunk, at, after * t->n_head); break;
+        default: score_q4(t, chunk, at, after * t->n_head); break;
+        }
+    }
+}
 
 static void score_chunk(const tile *t, int32_t chunk) {
     int32_t begin = seen(t, chunk, 0).begin / BLK * BLK, end = seen(t, chunk, t->n_row - 1).end;
-    for (int32_t at = begin; at < end; at += BLK) {
-        switch (t->a->type_k) {
-        case SL_TYPE_F32: score_f32(t, chunk, at); break;
-        case SL_TYPE_F16: score_f16(t, chunk, at); break;
-        case SL_TYPE_BF16: score_bf16(t, chunk, at); break;
-        case SL_TYPE_Q8_0: score_q8(t, chunk, at); break;
-        case SL_TYPE_Q5_0: score_q5(t, chunk, at); break;
-        default: score_q4(t, chunk, at); break;
-        }
-    }
+    if (sl_kv_code_bits((sl_type)t->a->type_k)) score_chunk_codes(t, chunk, begin, end);
+    else score_chunk_floats(t, chunk, begin, end);
 }
 
 // Scores -> exp(score - maximum), with the maximum and the sum, of one query. Weights of what it does not see are 0 as
@@ -138,21 +164,16 @@ static void begin(tile *t, const sl_cpu_attend *a, const sl_cpu_tile *of, void *
     t->pos = a->pos[of->row_begin];
     t->blk_table = a->blk_table + (int64_t)a->slot[of->row_begin] * a->blk_stride;
     t->head_kv = of->head_begin / (a->n_head / a->n_head_kv);
+    t->open = a->open ? a->open + of->row_begin : NULL;
     t->group = scratch;
-    t->score = (float *)(void *)(t->group + (uint64_t)t->n * n_group);
+    t->grid = (float *)(void *)(t->group + (uint64_t)t->n * n_group);
+    t->score = t->grid + 2ull * n_group * SL_KV_GROUP;
     t->part = t->score + (uint64_t)t->n * CHUNK;
     t->total = t->part + (uint64_t)t->n * t->v_pad;
     for (uint32_t i = 0; i < t->n; i++) {
         const char *q = (const char *)a->q + (of->row_begin + i / t->n_head) * a->q_stride;
         t->q[i] = (const float *)(const void *)q + (uint64_t)(of->head_begin + i % t->n_head) * a->head_dim;
     }
-}
-
-static void prepare_queries(tile *t) {
-    uint32_t n_group = t->a->head_dim / SL_KV_GROUP;
-    float *rotated = t->total + (uint64_t)t->n * t->v_pad;
-    if (!sl_kv_code_bits((sl_type)t->a->type_k)) return;
-    for (uint32_t i = 0; i < t->n; i++) prepare_query(t->group + (uint64_t)i * n_group, t->q[i], t->a, rotated);
 }
 
 static bool sees(const tile *t, uint32_t i, int32_t chunk) {
@@ -182,7 +203,6 @@ static int32_t end_chunk(const tile *t) { return t->pos + (int32_t)t->n_row; }
 void sl_cpu_attend_tile(const sl_cpu_attend *a, const sl_cpu_tile *of, void *scratch) {
     tile t;
     begin(&t, a, of, scratch);
-    prepare_queries(&t);
     for (int32_t chunk = first_chunk(&t); chunk < end_chunk(&t); chunk += CHUNK) {
         do_chunk(&t, chunk);
         for (uint32_t i = 0; i < t.n; i++)
@@ -206,7 +226,6 @@ void sl_cpu_attend_span(const sl_cpu_attend *a, const sl_cpu_tile *of, int32_t b
                         void *scratch) {
     tile t;
     begin(&t, a, of, scratch);
-    prepare_queries(&t);
     for (int32_t k = begin_k; k < end_k; k++) {
         do_chunk(&t, first_chunk(&t) + k * CHUNK);
         for (uint32_t i = 0; i < t.n; i++) {

@@ -1,48 +1,67 @@
 // SPDX-License-Identifier: MIT
 //
-// Scores and weighted sums of a cache of codes, read as it is. Both factors of a product are integers: the codes, and Q
-// or the weights rounded to 16 bits with a unit for each group of 32, so what that adds to the error is far below what
-// the codes have. Sums inside a tile of 32 x 32 are exact; a score is one chain over groups of dims, a sum of V one
-// chain over blocks of 32 positions. Private to attend.c.
+// Scores and weighted sums of a cache of codes, read as it is. Both factors of a product are integers: the codes, and
+// Q times the scales of the channels, or the weights times the scales of the positions, rounded to 16 bits with a unit
+// for each group of 32; what that adds to the error is far below what the codes have. Sums inside a tile of 32 x 32 are
+// exact. A score begins with the product of Q and the least values, which all positions of a block share, and is one
+// chain over groups of dims; a sum of V is one chain over blocks of 32 positions. A row's own block is not codes but
+// floats, the open block's. Private to attend.c.
 #ifndef SL_BACKEND_CPU_ATTEND_CODES_H
 #define SL_BACKEND_CPU_ATTEND_CODES_H
 
-#include "backend/cpu/kernels/tmpl/attend_tile.h"
+#include "backend/cpu/kernels/tmpl/attend_float.h"
 
-// The integers of one query, rotated as K is. `rotated`: (head_dim) scratch.
-static void prepare_query(query_group *out, const float *q, const sl_cpu_attend *a, float *rotated) {
-    memcpy(rotated, q, a->head_dim * sizeof *q);
-    sl_cpu_kv_rotate(rotated, a->head_dim, a->k_rot);
-    for (uint32_t d = 0; d < a->head_dim; d += SL_KV_GROUP, out++) {
-        v16 biased[2], bias = v16_all(SL_ROUND_BIAS);
-        out->unit =
-            kv_ints_make(&out->x, v16_load(rotated + d), v16_load(rotated + d + SL_V16), KV_QUERY_MOST, true, biased);
-        // sums of whole numbers below 2^24: exact
-        float sum = v16_sum(v16_add(v16_sub(biased[0], bias), v16_sub(biased[1], bias)));
-        out->less = isnan(out->unit) ? 0 : (int32_t)sum * kv_excess(sl_kv_code_bits((sl_type)a->type_k));
+// The grids of a K block (head_dim): scales, then least values.
+SL_INLINE void read_grids(float *grid, const uint8_t *k, uint32_t head_dim, int bits) {
+    for (uint32_t at = 0; at < head_dim; at += SL_KV_GROUP, k += kv_tile_bytes(bits, false)) {
+        const uint8_t *kept = k + kv_tile_code_bytes(bits);
+        const uint16_t *half = (const uint16_t *)(const void *)kept;
+        uint16_t widened[SL_KV_GROUP];
+        float z[SL_KV_GROUP];
+        if (bits != 8)
+            for (int i = 0; i < SL_KV_GROUP; i++) {
+                widened[i] = (uint16_t)(kept[i] << 7);
+                z[i] = (float)(int8_t)kept[SL_KV_GROUP + i];
+            }
+        SL_UNROLL
+        for (int i = 0; i < SL_KV_GROUP; i += SL_V16) {
+            v16 d = v16_load_f16((bits == 8 ? half : widened) + i);
+            v16_store(grid + at + i, d);
+            v16_store(grid + head_dim + at + i,
+                      bits == 8 ? v16_load_f16(half + SL_KV_GROUP + i) : v16_mul(d, v16_load(z + i)));
+        }
     }
 }
 
+// One query for one K block: its integers, and what all scores begin with.
+SL_INLINE float prepare_query(query_group *out, const float *q, const float *grid, uint32_t head_dim) {
+    const float *least = grid + head_dim;
+    v16 sum = v16_all(0), biased[2];
+    for (uint32_t d = 0; d < head_dim; d += SL_KV_GROUP, out++) {
+        v16 low = v16_load(q + d), high = v16_load(q + d + SL_V16);
+        sum = v16_fma(high, v16_load(least + d + SL_V16), v16_fma(low, v16_load(least + d), sum));
+        low = v16_mul(low, v16_load(grid + d)), high = v16_mul(high, v16_load(grid + d + SL_V16));
+        out->unit = kv_ints_make(&out->x, low, high, KV_QUERY_MOST, true, biased);
+    }
+    return v16_sum(sum);
+}
+
 // n_q queries against one K tile of each group.
-SL_INLINE void score_codes(float *score, const query_group *query, const uint8_t *k, uint32_t n_group, int n_q,
-                           int bits) {
+SL_INLINE void score_codes(float *score, const query_group *query, const float *begin, const uint8_t *k,
+                           uint32_t n_group, int n_q, int bits) {
     v16 low[N_Q], high[N_Q], dot_low[N_Q], dot_high[N_Q];
     SL_UNROLL
-    for (int i = 0; i < n_q; i++) low[i] = high[i] = v16_all(0);
-    for (uint32_t g = 0; g < n_group; g++, k += kv_tile_bytes(bits)) {
-        const uint16_t *scale = (const uint16_t *)(const void *)(k + kv_tile_code_bytes(bits));
-        v16 d_low = v16_load_f16(scale), d_high = v16_load_f16(scale + SL_V16);
+    for (int i = 0; i < n_q; i++) low[i] = high[i] = v16_all(begin[i]);
+    for (uint32_t g = 0; g < n_group; g++, k += kv_tile_bytes(bits, false)) {
         const kv_ints *x[N_Q];
-        int32_t less[N_Q];
         SL_UNROLL
-        for (int i = 0; i < n_q; i++)
-            x[i] = &query[(uint32_t)i * n_group + g].x, less[i] = query[(uint32_t)i * n_group + g].less;
-        kv_dot(dot_low, dot_high, k, x, less, n_q, bits, false);
+        for (int i = 0; i < n_q; i++) x[i] = &query[(uint32_t)i * n_group + g].x;
+        kv_dot(dot_low, dot_high, k, x, n_q, bits, false);
         SL_UNROLL
         for (int i = 0; i < n_q; i++) {
             v16 unit = v16_all(query[(uint32_t)i * n_group + g].unit);
-            low[i] = v16_fma(v16_mul(dot_low[i], unit), d_low, low[i]);
-            high[i] = v16_fma(v16_mul(dot_high[i], unit), d_high, high[i]);
+            low[i] = v16_fma(dot_low[i], unit, low[i]);
+            high[i] = v16_fma(dot_high[i], unit, high[i]);
         }
     }
     SL_UNROLL
@@ -52,18 +71,22 @@ SL_INLINE void score_codes(float *score, const query_group *query, const uint8_t
     }
 }
 
-SL_INLINE void score_blk_codes(const tile *t, int32_t chunk, int32_t at, int bits) {
+// Queries [i, t->n) against the K block at position `at` of the chunk.
+SL_INLINE void score_blk_codes(const tile *t, int32_t chunk, int32_t at, uint32_t i, int bits) {
     const uint8_t *k = k_bytes(t, chunk, at);
-    uint32_t i = 0, n_group = t->a->head_dim / SL_KV_GROUP;
+    uint32_t n_group = t->a->head_dim / SL_KV_GROUP;
+    float *score = t->score + at, begin[N_MAX];
+    query_group *q = t->group;
     fetch(v_bytes(t, chunk, at), t->a->v_head_bytes);
-    float *score = t->score + at;
-    const query_group *q = t->group;
-    for (; i + N_Q <= t->n; i += N_Q) score_codes(score + (uint64_t)i * CHUNK, q + i * n_group, k, n_group, N_Q, bits);
+    read_grids(t->grid, k, t->a->head_dim, bits);
+    for (uint32_t j = i; j < t->n; j++) begin[j] = prepare_query(q + j * n_group, t->q[j], t->grid, t->a->head_dim);
+    for (; i + N_Q <= t->n; i += N_Q)
+        score_codes(score + (uint64_t)i * CHUNK, q + i * n_group, begin + i, k, n_group, N_Q, bits);
     float *rest = score + (uint64_t)i * CHUNK;
     switch (t->n - i) {
-    case 3: score_codes(rest, q + i * n_group, k, n_group, SL_MIN(3, N_Q), bits); break;
-    case 2: score_codes(rest, q + i * n_group, k, n_group, 2, bits); break;
-    case 1: score_codes(rest, q + i * n_group, k, n_group, 1, bits); break;
+    case 3: score_codes(rest, q + i * n_group, begin + i, k, n_group, SL_MIN(3, N_Q), bits); break;
+    case 2: score_codes(rest, q + i * n_group, begin + i, k, n_group, 2, bits); break;
+    case 1: score_codes(rest, q + i * n_group, begin + i, k, n_group, 1, bits); break;
     }
 }
 
@@ -79,7 +102,6 @@ SL_INLINE float weights_as_ints(kv_ints *out, const float *weight, v16 d_low, v1
 
 // part (n_q queries from `first`, 32 dims from d) += the sum over one block of 32 positions.
 SL_INLINE void weigh_codes(const tile *t, uint32_t first, int32_t at, const uint8_t *v, uint32_t d, int n_q, int bits) {
-    static const int32_t none[N_Q] = {0};
     const uint16_t *scale = (const uint16_t *)(const void *)(v + kv_tile_code_bytes(bits));
     v16 d_low = v16_load_f16(scale), d_high = v16_load_f16(scale + SL_V16), low[N_Q], high[N_Q];
     float unit[N_Q];
@@ -91,7 +113,7 @@ SL_INLINE void weigh_codes(const tile *t, uint32_t first, int32_t at, const uint
         unit[i] = weights_as_ints(&ints[i], weight, d_low, d_high);
         x[i] = &ints[i];
     }
-    kv_dot(low, high, v, x, none, n_q, bits, true);
+    kv_dot(low, high, v, x, n_q, bits, true);
     SL_UNROLL
     for (int i = 0; i < n_q; i++) {
         float *part = t->part + (uint64_t)(first + (uint32_t)i) * t->v_pad + d;
@@ -102,7 +124,7 @@ SL_INLINE void weigh_codes(const tile *t, uint32_t first, int32_t at, const uint
 
 SL_INLINE void weigh_blk_codes(const tile *t, uint32_t first, uint32_t end, int32_t chunk, int32_t at, int bits) {
     const uint8_t *v = v_bytes(t, chunk, at);
-    for (uint32_t d = 0; d < t->a->v_dim; d += SL_KV_GROUP, v += kv_tile_bytes(bits)) {
+    for (uint32_t d = 0; d < t->a->v_dim; d += SL_KV_GROUP, v += kv_tile_bytes(bits, true)) {
         uint32_t i = first;
         for (; i + N_Q <= end; i += N_Q) weigh_codes(t, i, at, v, d, N_Q, bits);
         switch (end - i) {
@@ -113,15 +135,19 @@ SL_INLINE void weigh_blk_codes(const tile *t, uint32_t first, uint32_t end, int3
     }
 }
 
-// Block by block; in each, the rows that see some of it, which follow each other.
+// Block by block; in each, the rows that see some of it, which follow each other: first those whose own it is.
 SL_INLINE void weigh_chunk_codes(const tile *t, int32_t chunk, int bits) {
     int32_t begin = seen(t, chunk, 0).begin / BLK * BLK, end = seen(t, chunk, t->n_row - 1).end;
     for (int32_t at = begin; at < end; at += BLK) {
-        uint32_t first = 0, last = t->n_row;
+        uint32_t last = t->n_row, row = row_at(t, chunk + at), own_end = row_at(t, chunk + at + BLK);
         if (chunk + CHUNK + at < t->pos + (int32_t)t->n_row) fetch(k_bytes(t, chunk + CHUNK, at), t->a->k_head_bytes);
-        while (first < last && seen(t, chunk, first).end <= at) first++;
-        while (last > first && seen(t, chunk, last - 1).begin >= at + BLK) last--;
-        weigh_blk_codes(t, first * t->n_head, last * t->n_head, chunk, at, bits);
+        for (; row < own_end; row++) {
+            range r = seen(t, chunk, row);
+            r.begin = SL_MAX(r.begin, at);
+            weigh_floats(t, row * t->n_head, (row + 1) * t->n_head, chunk, r, open_v(t, row), SL_TYPE_F16);
+        }
+        while (last > row && seen(t, chunk, last - 1).begin >= at + BLK) last--;
+        if (row < last) weigh_blk_codes(t, row * t->n_head, last * t->n_head, chunk, at, bits);
     }
 }
 

@@ -43,23 +43,21 @@ SL_INLINE void score_floats(float *score, const float *const *q, const uint8_t *
     }
 }
 
-// All queries against the K block at position `at` of the chunk.
-SL_INLINE void score_blk_floats(const tile *t, int32_t chunk, int32_t at, sl_type type) {
-    const uint8_t *k = k_bytes(t, chunk, at);
-    uint32_t i = 0, head_dim = t->a->head_dim;
-    fetch(v_bytes(t, chunk, at), t->a->v_head_bytes);
-    if (chunk + CHUNK + at < t->pos + (int32_t)t->n_row) fetch(k_bytes(t, chunk + CHUNK, at), t->a->k_head_bytes);
+// Queries [i, end) against a K block, which is at position `at` of the chunk.
+SL_INLINE void score_blk_floats(const tile *t, int32_t at, const uint8_t *k, uint32_t i, uint32_t end, sl_type type) {
+    uint32_t head_dim = t->a->head_dim;
     float *score = t->score + at;
-    for (; i + N_Q <= t->n; i += N_Q) score_floats(score + (uint64_t)i * CHUNK, t->q + i, k, head_dim, N_Q, type);
-    for (; i + 2 <= t->n; i += 2) score_floats(score + (uint64_t)i * CHUNK, t->q + i, k, head_dim, 2, type);
-    if (i < t->n) score_floats(score + (uint64_t)i * CHUNK, t->q + i, k, head_dim, 1, type);
+    for (; i + N_Q <= end; i += N_Q) score_floats(score + (uint64_t)i * CHUNK, t->q + i, k, head_dim, N_Q, type);
+    for (; i + 2 <= end; i += 2) score_floats(score + (uint64_t)i * CHUNK, t->q + i, k, head_dim, 2, type);
+    if (i < end) score_floats(score + (uint64_t)i * CHUNK, t->q + i, k, head_dim, 1, type);
 }
 
 // ---- the weighted sum of V ----------------------------------------------------------------------
 
 // part (n_q queries, n_v vectors of dims from d) += sum over positions of r. n_dim < 16 only for one vector at the end.
-SL_INLINE void weigh(const tile *t, uint32_t first, int32_t chunk, range r, uint32_t d, uint32_t n_dim, int n_q,
-                     int n_v, sl_type type) {
+// open: the block that they are in; NULL: those of the table.
+SL_INLINE void weigh(const tile *t, uint32_t first, int32_t chunk, range r, const uint8_t *open, uint32_t d,
+                     uint32_t n_dim, int n_q, int n_v, sl_type type) {
     const sl_cpu_attend *a = t->a;
     const float *weight = t->score + (uint64_t)first * CHUNK;
     float *part = t->part + (uint64_t)first * t->v_pad + d;
@@ -70,7 +68,7 @@ SL_INLINE void weigh(const tile *t, uint32_t first, int32_t chunk, range r, uint
         for (int c = 0; c < n_v; c++) sum[i][c] = v16_load(part + (uint64_t)i * t->v_pad + c * SL_V16);
     }
     for (int32_t j = r.begin; j < r.end;) {
-        const uint8_t *rows = v_bytes(t, chunk, j);
+        const uint8_t *rows = open ? open : v_bytes(t, chunk, j);
         uint64_t at = (uint64_t)(j % BLK) * a->v_dim + d;
         int32_t end = SL_MIN(r.end, (j / BLK + 1) * BLK);
         for (; j < end; j++, at += a->v_dim) {
@@ -92,19 +90,21 @@ SL_INLINE void weigh(const tile *t, uint32_t first, int32_t chunk, range r, uint
     }
 }
 
-SL_INLINE void weigh_dims(const tile *t, uint32_t first, int32_t chunk, range r, int n_q, sl_type type) {
+SL_INLINE void weigh_dims(const tile *t, uint32_t first, int32_t chunk, range r, const uint8_t *open, int n_q,
+                          sl_type type) {
     uint32_t d = 0, v_dim = t->a->v_dim;
-    for (; d + N_V * SL_V16 <= v_dim; d += N_V * SL_V16) weigh(t, first, chunk, r, d, SL_V16, n_q, N_V, type);
-    for (; d + SL_V16 <= v_dim; d += SL_V16) weigh(t, first, chunk, r, d, SL_V16, n_q, 1, type);
-    if (d < v_dim) weigh(t, first, chunk, r, d, v_dim - d, n_q, 1, type);
+    for (; d + N_V * SL_V16 <= v_dim; d += N_V * SL_V16) weigh(t, first, chunk, r, open, d, SL_V16, n_q, N_V, type);
+    for (; d + SL_V16 <= v_dim; d += SL_V16) weigh(t, first, chunk, r, open, d, SL_V16, n_q, 1, type);
+    if (d < v_dim) weigh(t, first, chunk, r, open, d, v_dim - d, n_q, 1, type);
 }
 
 // Queries [first, end), which all see the range r.
-SL_INLINE void weigh_floats(const tile *t, uint32_t first, uint32_t end, int32_t chunk, range r, sl_type type) {
+SL_INLINE void weigh_floats(const tile *t, uint32_t first, uint32_t end, int32_t chunk, range r, const uint8_t *open,
+                            sl_type type) {
     if (r.begin >= r.end) return;
-    for (; first + N_Q <= end; first += N_Q) weigh_dims(t, first, chunk, r, N_Q, type);
-    for (; first + 2 <= end; first += 2) weigh_dims(t, first, chunk, r, 2, type);
-    if (first < end) weigh_dims(t, first, chunk, r, 1, type);
+    for (; first + N_Q <= end; first += N_Q) weigh_dims(t, first, chunk, r, open, N_Q, type);
+    for (; first + 2 <= end; first += 2) weigh_dims(t, first, chunk, r, open, 2, type);
+    if (first < end) weigh_dims(t, first, chunk, r, open, 1, type);
 }
 
 SL_INLINE void weigh_chunk_floats(const tile *t, int32_t chunk, sl_type type) {
@@ -114,13 +114,13 @@ SL_INLINE void weigh_chunk_floats(const tile *t, int32_t chunk, sl_type type) {
     for (uint32_t row = 0; row < t->n_row; row++) {
         range r = seen(t, chunk, row);
         if (together) r.end = SL_MIN(r.end, all.begin);
-        weigh_floats(t, row * t->n_head, (row + 1) * t->n_head, chunk, r, type);
+        weigh_floats(t, row * t->n_head, (row + 1) * t->n_head, chunk, r, NULL, type);
     }
     if (!together) return;
-    weigh_floats(t, 0, t->n, chunk, all, type);
+    weigh_floats(t, 0, t->n, chunk, all, NULL, type);
     for (uint32_t row = 0; row < t->n_row; row++) {
         range r = {all.end, seen(t, chunk, row).end};
-        weigh_floats(t, row * t->n_head, (row + 1) * t->n_head, chunk, r, type);
+        weigh_floats(t, row * t->n_head, (row + 1) * t->n_head, chunk, r, NULL, type);
     }
 }
 

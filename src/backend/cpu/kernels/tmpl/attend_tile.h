@@ -23,11 +23,10 @@ typedef struct range {
     int32_t begin, end; // positions within the chunk
 } range;
 
-// A query vector as the integers of a K of codes, for each group of dims.
+// A query vector times the scales of a K block, as integers, for each group of dims.
 typedef struct query_group {
     kv_ints x;
-    float unit;   // what one is worth
-    int32_t less; // kv_excess times their sum
+    float unit; // what one is worth
 } query_group;
 
 typedef struct tile {
@@ -36,9 +35,11 @@ typedef struct tile {
     uint32_t v_pad;            // v_dim in whole vectors
     int32_t pos;               // of the first row
     const int32_t *blk_table;  // of the slot
+    const int32_t *open;       // (n_row) of the rows; NULL if there are none
     uint64_t head_kv;
     const float *q[N_MAX];
     query_group *group; // (n, head_dim / SL_KV_GROUP) if K is codes
+    float *grid;        // (2, head_dim) likewise
     float *score;       // (n, CHUNK)
     float *part;        // (n, v_pad) of this chunk
     float *total;       // (n, v_pad) of the chunks so far
@@ -64,6 +65,22 @@ static inline const uint8_t *v_bytes(const tile *t, int32_t chunk, int32_t at) {
     const sl_cpu_attend *a = t->a;
     uint64_t blk = (uint64_t)t->blk_table[(chunk + at) / BLK];
     return a->v + blk * a->v_blk_bytes + t->head_kv * a->v_head_bytes;
+}
+
+// The first row whose position is `pos` or a later one.
+static inline uint32_t row_at(const tile *t, int32_t pos) {
+    return (uint32_t)SL_MIN(SL_MAX(pos - t->pos, 0), (int32_t)t->n_row);
+}
+
+// The bytes of this tile's KV head in the open block of a row.
+static inline const uint8_t *open_k(const tile *t, uint32_t row) {
+    const sl_cpu_attend *a = t->a;
+    return a->pool + sl_plan_open_off(&a->k_open, t->open[row]) + t->head_kv * sl_open_head_bytes(a->head_dim);
+}
+
+static inline const uint8_t *open_v(const tile *t, uint32_t row) {
+    const sl_cpu_attend *a = t->a;
+    return a->pool + sl_plan_open_off(&a->v_open, t->open[row]) + t->head_kv * sl_open_head_bytes(a->v_dim);
 }
 
 // Asks for bytes that are wanted soon: V while scores are made, K of the next chunk before its turn. Heads are short

@@ -17,6 +17,9 @@ void SL_KERNEL(sl_cpu_kernels_init)(sl_cpu_kernels *k) {
     k->kv_write[SL_TYPE_Q8_0] = sl_cpu_kv_write_q8_0;
     k->kv_write[SL_TYPE_Q5_0] = sl_cpu_kv_write_q5_0;
     k->kv_write[SL_TYPE_Q4_0] = sl_cpu_kv_write_q4_0;
+    k->kv_close[SL_TYPE_Q8_0] = sl_cpu_kv_close_q8_0;
+    k->kv_close[SL_TYPE_Q5_0] = sl_cpu_kv_close_q5_0;
+    k->kv_close[SL_TYPE_Q4_0] = sl_cpu_kv_close_q4_0;
     k->attend = sl_cpu_attend_tile;
     k->attend_span = sl_cpu_attend_span;
     k->attend_merge = sl_cpu_attend_merge;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Puts the K or V of one position into its block, in the order that attend.c reads:
+// Puts the K or V of one position into its block, or the K of a full block, in the order that attend.c reads:
 //   floats  K block: [kv head][dim][SL_KV_BLK_LEN positions]   lanes are positions: a score needs no sum across lanes
 //           V block: [kv head][SL_KV_BLK_LEN positions][dim]   lanes are dims
 //   codes   tiles, see kv_tile.h; the codes and scales themselves are those of quant/kv_codec.h, to the bit
@@ -45,12 +45,6 @@ SL_INLINE void write_halves(uint8_t *blk, const float *in, uint32_t n_head_kv, u
     }
 }
 
-void sl_cpu_kv_write_f16(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, bool is_v,
-                         uint32_t n_rot) {
-    (void)n_rot;
-    write_halves(blk, in, n_head_kv, dim, at, is_v, false);
-}
-
 void sl_cpu_kv_write_bf16(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, bool is_v,
                           uint32_t n_rot) {
     (void)n_rot;
@@ -83,7 +77,21 @@ void sl_cpu_kv_rotate(float *x, uint32_t n, uint32_t n_rot) {
     for (uint32_t i = 0; i < n; i += SL_V16) v16_store(x + i, v16_mul(v16_load(x + i), share));
 }
 
-// ---- codes --------------------------------------------------------------------------------------
+void sl_cpu_kv_write_f16(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, bool is_v,
+                         uint32_t n_rot) {
+    _Alignas(64) float x[SL_KV_MAX_DIM];
+    if (n_rot == 0) {
+        write_halves(blk, in, n_head_kv, dim, at, is_v, false);
+        return;
+    }
+    for (uint32_t head = 0; head < n_head_kv; head++, in += dim, blk += sl_open_head_bytes(dim)) {
+        memcpy(x, in, dim * sizeof *x);
+        sl_cpu_kv_rotate(x, dim, n_rot);
+        write_halves(blk, x, 1, dim, at, is_v, false);
+    }
+}
+
+// ---- codes of V -----------------------------------------------------------------------------------
 
 SL_INLINE v16 nearest(v16 x) { return v16_sub(v16_add(x, v16_all(SL_ROUND_BIAS)), v16_all(SL_ROUND_BIAS)); }
 
@@ -151,19 +159,6 @@ SL_INLINE uint16_t encode(uint8_t code[SL_KV_GROUP], const float *in, int bits) 
     return best_d;
 }
 
-SL_INLINE void put_in_k(uint8_t *tile, const uint8_t code[SL_KV_GROUP], uint32_t at, int bits) {
-    for (uint32_t j = 0; j < SL_KV_GROUP / 4; j++)
-        for (uint32_t i = 0; i < 4; i++) {
-            uint8_t low = code[4 * j + i] & 15;
-            if (bits == 8) tile[128 * j + 4 * at + i] = code[4 * j + i];
-            else if (j < 4) tile[128 * j + 4 * at + i] = (uint8_t)(low | code[4 * (j + 4) + i] << 4);
-        }
-    if (bits != 5) return;
-    uint8_t *fifth = tile + KV_TILE_NIBBLES + 4 * at;
-    memset(fifth, 0, 4);
-    for (uint32_t d = 0; d < SL_KV_GROUP; d++) fifth[d % 4] |= (uint8_t)(code[d] >> 4 << d / 4);
-}
-
 SL_INLINE void put_in_v(uint8_t *tile, const uint8_t code[SL_KV_GROUP], uint32_t at, int bits) {
     uint32_t j = at / 4, i = at % 4;
     for (uint32_t d = 0; d < SL_KV_GROUP; d++) {
@@ -176,33 +171,101 @@ SL_INLINE void put_in_v(uint8_t *tile, const uint8_t code[SL_KV_GROUP], uint32_t
     for (uint32_t d = 0; d < SL_KV_GROUP; d++) fifth[4 * (d % 4)] |= (uint8_t)(code[d] >> 4 << d / 4);
 }
 
-SL_INLINE void write_codes(uint8_t *tile, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, bool is_v,
+SL_INLINE void write_codes(uint8_t *tile, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at,
                            uint32_t n_rot, int bits) {
     _Alignas(64) float x[SL_KV_MAX_DIM];
     uint8_t code[SL_KV_GROUP];
     for (uint32_t head = 0; head < n_head_kv; head++, in += dim) {
         memcpy(x, in, dim * sizeof *x);
         sl_cpu_kv_rotate(x, dim, n_rot);
-        for (uint32_t first = 0; first < dim; first += SL_KV_GROUP, tile += kv_tile_bytes(bits)) {
+        for (uint32_t first = 0; first < dim; first += SL_KV_GROUP, tile += kv_tile_bytes(bits, true)) {
             uint16_t *scale = (uint16_t *)(void *)(tile + kv_tile_code_bytes(bits));
             scale[at] = encode(code, x + first, bits);
-            if (is_v) put_in_v(tile, code, at, bits);
-            else put_in_k(tile, code, at, bits);
+            put_in_v(tile, code, at, bits);
         }
+    }
+}
+
+// ---- codes of K -----------------------------------------------------------------------------------------------------
+
+// sl_kv_encode_channel of quant/kv_codec.h.
+SL_INLINE uint32_t encode_channel(uint8_t code[SL_KV_GROUP], const uint16_t *in, int bits) {
+    v16 part[2] = {v16_load_f16(in), v16_load_f16(in + SL_V16)};
+    float min = -v16_largest(v16_sub(v16_all(0), v16_min(part[0], part[1])));
+    float max = v16_largest(v16_max(part[0], part[1])), y[SL_KV_GROUP];
+    bool is_bad = v16_top_bits(part[0], part[1]) >= 0x7f800000u;
+    sl_kv_grid g = sl_kv_grid_make(bits == 8   ? SL_TYPE_Q8_0
+                                   : bits == 5 ? SL_TYPE_Q5_0
+                                               : SL_TYPE_Q4_0,
+                                   is_bad ? NAN : min, max);
+    memset(code, 0, SL_KV_GROUP);
+    if (is_bad) return g.kept;
+    for (int i = 0; i < 2; i++) {
+        v16 x = nearest(v16_mul(v16_sub(part[i], v16_all(g.from)), v16_all(g.inverse)));
+        v16_store(y + i * SL_V16, clamped(v16_sub(x, v16_all(g.z)), 0, (float)((1 << bits) - 1)));
+    }
+    for (int i = 0; i < SL_KV_GROUP; i++) code[i] = (uint8_t)(int)y[i];
+    return g.kept;
+}
+
+// The codes of dim d of a tile, and what is kept of its grid. The bytes of codes are 0 before the first dim.
+SL_INLINE void put_in_k(uint8_t *tile, const uint8_t code[SL_KV_GROUP], uint32_t kept, uint32_t d, int bits) {
+    uint8_t *grid = tile + kv_tile_code_bytes(bits), *fifth = tile + KV_TILE_NIBBLES;
+    for (uint32_t pos = 0; pos < SL_KV_BLK_LEN; pos++) {
+        if (bits == 8) {
+            tile[128 * (d / 4) + 4 * pos + d % 4] = code[pos];
+            continue;
+        }
+        tile[128 * (d / 4 % 4) + 4 * pos + d % 4] |= (uint8_t)((code[pos] & 15) << (d < 16 ? 0 : 4));
+        if (bits == 5) fifth[4 * pos + d % 4] |= (uint8_t)(code[pos] >> 4 << d / 4);
+    }
+    if (bits == 8) {
+        uint16_t half[2] = {(uint16_t)(kept & 0xffff), (uint16_t)(kept >> 16)};
+        memcpy(grid + 2 * d, &half[0], 2);
+        memcpy(grid + 2 * (SL_KV_GROUP + d), &half[1], 2);
+    } else {
+        grid[d] = (uint8_t)(kept & 0xff);
+        grid[SL_KV_GROUP + d] = (uint8_t)(kept >> 8);
+    }
+}
+
+SL_INLINE void close_k(uint8_t *tile, const uint16_t *open, uint32_t n_head_kv, uint32_t dim, int bits) {
+    uint8_t code[SL_KV_GROUP];
+    for (uint32_t i = 0; i < n_head_kv * dim; i++, open += SL_KV_BLK_LEN) {
+        uint32_t d = i % SL_KV_GROUP;
+        if (d == 0) memset(tile, 0, kv_tile_code_bytes(bits));
+        uint32_t kept = encode_channel(code, open, bits);
+        put_in_k(tile, code, kept, d, bits);
+        if (d == SL_KV_GROUP - 1) tile += kv_tile_bytes(bits, false);
     }
 }
 
 void sl_cpu_kv_write_q8_0(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, bool is_v,
                           uint32_t n_rot) {
-    write_codes(blk, in, n_head_kv, dim, at, is_v, n_rot, 8);
+    SL_CHECK(is_v);
+    write_codes(blk, in, n_head_kv, dim, at, n_rot, 8);
+}
+
+void sl_cpu_kv_close_q8_0(uint8_t *blk, const uint16_t *open, uint32_t n_head_kv, uint32_t dim) {
+    close_k(blk, open, n_head_kv, dim, 8);
 }
 
 void sl_cpu_kv_write_q5_0(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, bool is_v,
                           uint32_t n_rot) {
-    write_codes(blk, in, n_head_kv, dim, at, is_v, n_rot, 5);
+    SL_CHECK(is_v);
+    write_codes(blk, in, n_head_kv, dim, at, n_rot, 5);
+}
+
+void sl_cpu_kv_close_q5_0(uint8_t *blk, const uint16_t *open, uint32_t n_head_kv, uint32_t dim) {
+    close_k(blk, open, n_head_kv, dim, 5);
 }
 
 void sl_cpu_kv_write_q4_0(uint8_t *blk, const float *in, uint32_t n_head_kv, uint32_t dim, uint32_t at, bool is_v,
                           uint32_t n_rot) {
-    write_codes(blk, in, n_head_kv, dim, at, is_v, n_rot, 4);
+    SL_CHECK(is_v);
+    write_codes(blk, in, n_head_kv, dim, at, n_rot, 4);
+}
+
+void sl_cpu_kv_close_q4_0(uint8_t *blk, const uint16_t *open, uint32_t n_head_kv, uint32_t dim) {
+    close_k(blk, open, n_head_kv, dim, 4);
 }

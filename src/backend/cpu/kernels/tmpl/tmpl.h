@@ -20,6 +20,9 @@
 #define sl_cpu_kv_write_q8_0        SL_KERNEL(sl_cpu_kv_write_q8_0)
 #define sl_cpu_kv_write_q5_0        SL_KERNEL(sl_cpu_kv_write_q5_0)
 #define sl_cpu_kv_write_q4_0        SL_KERNEL(sl_cpu_kv_write_q4_0)
+#define sl_cpu_kv_close_q8_0        SL_KERNEL(sl_cpu_kv_close_q8_0)
+#define sl_cpu_kv_close_q5_0        SL_KERNEL(sl_cpu_kv_close_q5_0)
+#define sl_cpu_kv_close_q4_0        SL_KERNEL(sl_cpu_kv_close_q4_0)
 #define sl_cpu_attend_tile          SL_KERNEL(sl_cpu_attend_tile)
 #define sl_cpu_attend_span          SL_KERNEL(sl_cpu_attend_span)
 #define sl_cpu_attend_merge         SL_KERNEL(sl_cpu_attend_merge)
@@ -36,6 +39,7 @@ void sl_cpu_rope(float *out, const float *in, const float *table, const sl_attr_
 void sl_cpu_kv_rotate(float *x, uint32_t n, uint32_t n_rot);
 sl_cpu_kv_write_fn sl_cpu_kv_write_f32, sl_cpu_kv_write_f16, sl_cpu_kv_write_bf16, sl_cpu_kv_write_q8_0,
     sl_cpu_kv_write_q5_0, sl_cpu_kv_write_q4_0;
+sl_cpu_kv_close_fn sl_cpu_kv_close_q8_0, sl_cpu_kv_close_q5_0, sl_cpu_kv_close_q4_0;
 sl_cpu_attend_fn sl_cpu_attend_tile;
 sl_cpu_attend_span_fn sl_cpu_attend_span;
 sl_cpu_attend_merge_fn sl_cpu_attend_merge;
