@@ -26,7 +26,7 @@ typedef struct sl_engine_options {
     int known_thread, known_thread_prefill; // what it chose before; 0: it measures
     sl_type type_k, type_v;
     bool kv_auto;   // types were not asked for: Q8_0 where the cache does not fit otherwise
-    bool kv_rotate; // quantised K and V are rotated
+    bool kv_rotate; // quantised V is rotated
     sl_repack_choice repack;
     bool prefix_cache; // what sequences let go of stays for others to begin with, while its memory is not needed
     bool wire;

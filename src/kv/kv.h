@@ -68,7 +68,7 @@ typedef struct sl_kv {
     sl_kv_class cls[SL_KV_N_CLASS];
     int32_t *length;     // (n_seq) owned; positions
     int32_t *n_shared;   // (n_seq) owned; first blocks of the sequence that are nodes, each under the one before
-    int32_t *open_blk;   // (n_seq, 2) owned; the block that each open block of the sequence holds; -1: none
+    int32_t *open_blk;   // (n_seq, 2) owned; the block that each open block of the sequence has; -1: none
     int32_t *token;      // (n_seq, n_ctx) owned; what is at the positions; written by who extends
     sl_kv_node *tree;    // (n_blk) owned
     int32_t *tree_token; // (n_blk, blk_len) owned
@@ -114,8 +114,8 @@ void sl_kv_retract(sl_kv *kv, int32_t seq, int32_t n);
 
 // ---- open blocks, where shape.opens ---------------------------------------------------------------------------------
 
-// Before sl_kv_extend by n_more > 0: the open block (0 or 1) of the block that the next position is in; if the step ends
-// in another block, that has the other one.
+// Before sl_kv_extend by n_more > 0: the open block (0 or 1) of the block that the next position is in; if the step
+// ends in another block, that has the other one.
 int32_t sl_kv_begin_open(sl_kv *kv, int32_t seq, int32_t n_more);
 int32_t sl_kv_open_at(const sl_kv *kv, int32_t seq, int32_t blk); // which holds it; -1: none
 void sl_kv_set_open(sl_kv *kv, int32_t seq, int32_t i, int32_t blk);

@@ -155,8 +155,8 @@ typedef struct sl_plan_rope {
 } sl_plan_rope;
 
 // Where a layer keeps the K or V of blocks that are not yet full, if its type has codes: as F16, V rotated. Open block
-// i < n_own is the layer's own and stays (sequence s has SL_KV_OPEN_SLOTS from SL_KV_OPEN_SLOTS * s on); the others serve
-// blocks that begin and end within a step, and all layers share them. blk_bytes 0: there are none.
+// i < n_own is the layer's own and stays (sequence s has SL_KV_OPEN_SLOTS from SL_KV_OPEN_SLOTS * s on); the others are
+// for blocks that begin and end within a step, and all layers share them. blk_bytes 0: there are none.
 typedef struct sl_plan_open {
     uint64_t blk_bytes, off, step_off;
     uint32_t n_own;

@@ -104,7 +104,7 @@ sl_kv_grid sl_kv_grid_make(sl_type type, float min, float max) {
     const float most = (float)((1 << sl_kv_code_bits(type)) - 1), range = (max - min) / most;
     sl_kv_grid g = {.from = 0};
     if (!(fabsf(min) <= 65504 && fabsf(max) <= 65504)) {
-        g.kept = type == SL_TYPE_Q8_0 ? 0x7e00 : 0xfc;
+        g.kept = type == SL_TYPE_Q8_0 ? 0x7e007e00 : 0xfc;
         g.d = g.least = NAN;
         return g;
     }

@@ -117,9 +117,14 @@ static void check_fork(const text *t) {
         compare(t, "fork, source", e, 0, i);
         compare(t, "fork, copy", e, 1, i);
     }
-    REQUIRE_OK(sluice_seq_truncate(e, 2, half - 5), sluice_last_error());
-    step(t, e, 2, half - 5, t->n);
-    for (int32_t i = half - 5; i < t->n; i++) compare(t, "truncated", e, (size_t)(i - half + 5), i);
+    int32_t back = half - 5;
+    if (t->kv && t->kv[0] == 'q') { // keys are codes of whole blocks of 32
+        if (back % 32 && back / 32 + 1 < t->n / 32) CHECK_INT(sluice_seq_truncate(e, 2, back), SLUICE_UNSUPPORTED);
+        back -= back % 32;
+    }
+    REQUIRE_OK(sluice_seq_truncate(e, 2, back), sluice_last_error());
+    step(t, e, 2, back, t->n);
+    for (int32_t i = back; i < t->n; i++) compare(t, "truncated", e, (size_t)(i - back), i);
     sluice_engine_destroy(&e);
 }
 

@@ -12,6 +12,8 @@
 enum { BLK_LEN = 4, N_SEQ = 5, N_CTX = 200, MAX_BLK = 300, MAX_BLK_SEQ = N_CTX / BLK_LEN, N_ROW_MAX = 9, N_OP = 10000 };
 
 static sl_kv kv;
+static uint64_t open_store[N_SEQ][2][BLK_LEN];          // what the open blocks hold
+static int first_open[N_SEQ];                           // of the step
 static uint64_t store[SL_KV_N_CLASS][MAX_BLK][BLK_LEN]; // the pools' memory
 static int32_t want[N_SEQ][N_CTX], want_n[N_SEQ];
 static int32_t deepest[N_SEQ], lowest[N_SEQ]; // how far a sequence was extended; where it was begun from cached blocks
@@ -102,6 +104,19 @@ static void check_invariants(void) {
     CHECK_INT(check_nodes(kv.root, -1, 0), n_node);
 }
 
+// What the next row of a sequence finds in its open block.
+static void check_open(int s) {
+    int32_t n = want_n[s];
+    if (!kv.shape.opens || n % BLK_LEN == 0) return;
+    int i = sl_kv_open_at(&kv, s, n / BLK_LEN);
+    REQUIRE(i >= 0);
+    uint64_t hash = 0;
+    for (int pos = 0; pos < n; pos++) {
+        hash = mix(hash, want[s][pos]);
+        if (pos / BLK_LEN == n / BLK_LEN) CHECK(open_store[s][i][pos % BLK_LEN] == hash);
+    }
+}
+
 // ---- operations -----------------------------------------------------------------------------------------------------
 
 static void write_rows(int s, int32_t from, int32_t n) {
@@ -111,6 +126,8 @@ static void write_rows(int s, int32_t from, int32_t n) {
     for (int i = from; i < from + n; i++) {
         ids[i] = want[s][i] = (int32_t)test_below(2);
         hash = mix(hash, ids[i]);
+        int32_t other = i / BLK_LEN > from / BLK_LEN, is_last = i / BLK_LEN == (from + n - 1) / BLK_LEN;
+        if (kv.shape.opens && (!other || is_last)) open_store[s][first_open[s] ^ other][i % BLK_LEN] = hash;
         for (int c = 0; c < SL_KV_N_CLASS && kv.cls[c].n_blk; c++) {
             int32_t blk = table_at(c, s, i / BLK_LEN);
             CHECK(kv.cls[c].n_ref[blk] == 1 && kv.cls[c].node[blk] < 0); // invariant 3
@@ -128,6 +145,7 @@ static bool extend(int s, int32_t n_more) {
         if (copies.cls[c].dst >= 0 && !fails)
             memcpy(store[c][copies.cls[c].dst], store[c][copies.cls[c].src], sizeof **store);
     sl_kv_opened(&kv, s, copies, !fails);
+    if (!fails && kv.shape.opens) first_open[s] = sl_kv_begin_open(&kv, s, n_more);
     if (!fails) REQUIRE_OK(sl_kv_extend(&kv, s, n_more), sl_error_text());
     return !fails;
 }
@@ -160,8 +178,9 @@ static void step(void) {
 
 static void truncate_to(int s, int32_t n) {
     sl_status status = sl_kv_truncate(&kv, s, n);
+    bool near_open = !kv.shape.opens || n % BLK_LEN == 0 || n / BLK_LEN == want_n[s] / BLK_LEN;
     bool near = n == 0 || (n >= deepest[s] - N_ROW_MAX - SL_KV_SLACK && n >= lowest[s]);
-    if (kv.shape.window == 0 || near) CHECK_INT(status, SL_OK);
+    if (near_open && (kv.shape.window == 0 || near)) CHECK_INT(status, SL_OK);
     else if (status != SL_OK) CHECK_INT(status, SL_UNSUPPORTED);
     if (status != SL_OK) return;
     want_n[s] = n;
@@ -172,8 +191,10 @@ static void fork_at(int dst, int src, int32_t n) {
     bool legal = dst != src && want_n[dst] == 0 && n <= want_n[src];
     sl_status status = sl_kv_fork(&kv, dst, src, n);
     if (!legal) CHECK_INT(status, SL_BAD_ARG);
-    else if (kv.shape.window == 0) CHECK_INT(status, SL_OK);
+    else if (kv.shape.window == 0 && !kv.shape.opens) CHECK_INT(status, SL_OK);
     if (status != SL_OK) return;
+    int from = kv.shape.opens && n % BLK_LEN ? sl_kv_open_at(&kv, src, n / BLK_LEN) : 0;
+    memcpy(open_store[dst][0], open_store[src][from], sizeof open_store[dst][0]);
     memcpy(want[dst], want[src], sizeof *want);
     want_n[dst] = n, deepest[dst] = n ? deepest[src] : 0, lowest[dst] = n ? lowest[src] : 0;
 }
@@ -193,7 +214,8 @@ static void reuse(int s) {
     int32_t own = common(want[s], ids, SL_MIN(n, want_n[s]));
     int32_t got = sl_kv_reuse(&kv, s, ids, n);
     CHECK(got >= 0 && got <= n);
-    if (kv.shape.window == 0) CHECK(got >= SL_MAX(own, least));
+    if (kv.shape.window == 0 && !kv.shape.opens) CHECK(got >= SL_MAX(own, least));
+    if (kv.shape.window == 0) CHECK(got / BLK_LEN >= SL_MAX(own, least) / BLK_LEN);
     if (got != own) lowest[s] = deepest[s] = got;
     memcpy(want[s], ids, sizeof ids);
     want_n[s] = got;
@@ -219,6 +241,11 @@ static void restore(int dst, int src) {
     memcpy(want[dst], want[src], sizeof *want);
     memcpy(sl_kv_tokens(&kv, dst), want[src], (size_t)n * 4);
     want_n[dst] = n, deepest[dst] = n ? deepest[src] : 0, lowest[dst] = n ? lowest[src] : 0;
+    if (kv.shape.opens && n % BLK_LEN) {
+        int from = sl_kv_open_at(&kv, src, n / BLK_LEN);
+        memcpy(open_store[dst][1], open_store[src][from], sizeof open_store[dst][1]);
+        sl_kv_set_open(&kv, dst, 1, n / BLK_LEN);
+    }
     sl_kv_commit(&kv, dst);
 }
 
@@ -229,8 +256,9 @@ static sl_kv_shape shape_of(int32_t n_blk, int32_t window, bool caches) {
     return s;
 }
 
-static void live(int32_t n_blk, int32_t window, bool caches) {
+static void live(int32_t n_blk, int32_t window, bool caches, bool opens) {
     sl_kv_shape shape = shape_of(n_blk, window, caches);
+    shape.opens = opens;
     REQUIRE_OK(sl_kv_init(&kv, &shape), sl_error_text());
     memset(want_n, 0, sizeof want_n);
     memset(deepest, 0, sizeof deepest);
@@ -252,6 +280,7 @@ static void live(int32_t n_blk, int32_t window, bool caches) {
         default: restore(b, a);
         }
         check_invariants();
+        for (int s = 0; s < N_SEQ; s++) check_open(s);
     }
     for (int s = 0; s < N_SEQ; s++) truncate_to(s, 0);
     check_invariants();
@@ -261,11 +290,15 @@ static void live(int32_t n_blk, int32_t window, bool caches) {
     sl_kv_deinit(&kv);
 }
 
-TEST(a_random_life) { live(120, 0, false); }
-TEST(a_random_life_with_cached_prefixes) { live(120, 0, true); }
-TEST(a_random_life_with_windows) { live(N_SEQ * MAX_BLK_SEQ, 11, false); }
-TEST(a_random_life_with_windows_and_cached_prefixes) { live(150, 11, true); }
-TEST(a_random_life_with_windows_of_one_position) { live(150, 1, true); }
+TEST(a_random_life) { live(120, 0, false, false); }
+TEST(a_random_life_with_cached_prefixes) { live(120, 0, true, false); }
+TEST(a_random_life_with_windows) { live(N_SEQ * MAX_BLK_SEQ, 11, false, false); }
+TEST(a_random_life_with_windows_and_cached_prefixes) { live(150, 11, true, false); }
+TEST(a_random_life_with_windows_of_one_position) { live(150, 1, true, false); }
+TEST(a_random_life_with_open_blocks) {
+    live(120, 0, false, true);
+    live(150, 11, true, true);
+}
 
 // ---- single cases ---------------------------------------------------------------------------------------------------
 

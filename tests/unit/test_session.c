@@ -116,6 +116,10 @@ TEST(llama_goes_on_as_if_it_had_never_been_away) {
     there_and_back("llama-linear-spm", &sl_backend_cpu, SL_TYPE_F16);
     there_and_back("llama-linear-spm", &sl_backend_ref, SL_TYPE_F32);
 }
+TEST(codes_go_on_as_if_they_had_never_been_away) {
+    there_and_back("qwen3", &sl_backend_cpu, SL_TYPE_Q4_0);
+    there_and_back("qwen3", &sl_backend_ref, SL_TYPE_Q8_0);
+}
 TEST(gemma_goes_on_as_if_it_had_never_been_away) { there_and_back("gemma3", &sl_backend_cpu, SL_TYPE_F16); }
 
 // ---- refusals -------------------------------------------------------------------------------------------------------
@@ -373,6 +377,8 @@ TEST(reused_prefixes_give_the_bits_of_a_fresh_start) {
     reused_prefixes("llama-linear-spm", &sl_backend_cpu, SL_TYPE_F16);
     reused_prefixes("qwen3", &sl_backend_ref, SL_TYPE_F32);
     reused_prefixes("gemma3", &sl_backend_cpu, SL_TYPE_F16);
+    reused_prefixes("qwen3", &sl_backend_cpu, SL_TYPE_Q4_0);
+    reused_prefixes("qwen3", &sl_backend_ref, SL_TYPE_Q8_0);
 }
 
 TEST(requests_at_the_same_time_share_their_beginning) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Products of a tile of codes (kv_tile.h) with 16-bit integers, in integers, so exact and the same on every level:
-// sixteen lanes, each the sum of 32 products. K: lanes are positions, the integers are a group of Q times the scales of its dims. V: lanes are dims,
-// the integers are the weights of 32 positions.
+// sixteen lanes, each the sum of 32 products. K: lanes are positions, the integers are a group of Q times the scales of
+// its dims. V: lanes are dims, the integers are the weights of 32 positions.
 //
 // Bounds: codes of K are under 256 and integers within 32512, codes of V within 127 and integers in 0 .. 32767; 32
 // products are under 2^28. AVX-512 takes the integers as two planes of bytes, 256 * hi + lo, as VPDPBUSD multiplies
@@ -250,15 +250,23 @@ SL_INLINE void kv_dot(v16 *low, v16 *high, const uint8_t *tile, const kv_ints *c
     }
 }
 
+// What one of the integers is worth if the largest magnitude, given by its bits, becomes `most`; *inverse: integers of
+// a unit. NaN if there is an infinity or a NaN; both 0 if all are (nearly) 0.
+SL_INLINE float kv_unit(uint32_t top, float most, float *inverse) {
+    *inverse = 0;
+    if (top >= 0x7f800000u) return NAN;
+    if (top < sl_f32_bits(0x1p-100f)) return 0;
+    *inverse = most / sl_f32_from_bits(top);
+    return sl_f32_from_bits(top) * (1 / most);
+}
+
 // Rounds two vectors to integers, the largest magnitude becoming `most`; the result is what one of them is worth.
 // NaN if there is an infinity or a NaN; 0 if all are (nearly) 0: then the integers are 0. Not inlined: compilers would
 // take the integers apart in registers, where a product wants them broadcast from memory.
 static SL_NOINLINE float kv_ints_make(kv_ints *out, v16 a, v16 b, float most, bool is_signed, v16 biased[2]) {
     uint32_t top = v16_top_bits(a, b);
-    float unit = sl_f32_from_bits(top) * (1 / most), inverse = most / sl_f32_from_bits(top);
-    if (top >= 0x7f800000u || top < sl_f32_bits(0x1p-100f)) inverse = 0, a = b = v16_all(0);
-    if (top >= 0x7f800000u) unit = NAN;
-    if (top < sl_f32_bits(0x1p-100f)) unit = 0;
+    float inverse, unit = kv_unit(top, most, &inverse);
+    if (inverse == 0) a = b = v16_all(0);
     biased[0] = v16_add(v16_mul(a, v16_all(inverse)), v16_all(SL_ROUND_BIAS));
     biased[1] = v16_add(v16_mul(b, v16_all(inverse)), v16_all(SL_ROUND_BIAS));
     kv_ints_put(out, 0, biased[0], is_signed);

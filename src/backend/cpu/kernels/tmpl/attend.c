@@ -19,7 +19,7 @@ static uint64_t padded(uint32_t v_dim) { return ((uint64_t)v_dim + SL_V16 - 1) /
 uint64_t sl_cpu_attend_scratch_bytes(uint32_t n_query, uint32_t head_dim, uint32_t v_dim) {
     uint64_t n_group = ((uint64_t)head_dim + SL_KV_GROUP - 1) / SL_KV_GROUP;
     return n_query * (n_group * sizeof(query_group) + (CHUNK + 2 * padded(v_dim)) * sizeof(float)) +
-           2 * n_group * SL_KV_GROUP * sizeof(float);
+           3 * n_group * SL_KV_GROUP * sizeof(float);
 }
 
 // One function for each type, as all in one take compilers minutes.
@@ -167,7 +167,7 @@ static void begin(tile *t, const sl_cpu_attend *a, const sl_cpu_tile *of, void *
     t->open = a->open ? a->open + of->row_begin : NULL;
     t->group = scratch;
     t->grid = (float *)(void *)(t->group + (uint64_t)t->n * n_group);
-    t->score = t->grid + 2ull * n_group * SL_KV_GROUP;
+    t->score = t->grid + 3ull * n_group * SL_KV_GROUP;
     t->part = t->score + (uint64_t)t->n * CHUNK;
     t->total = t->part + (uint64_t)t->n * t->v_pad;
     for (uint32_t i = 0; i < t->n; i++) {

@@ -2,7 +2,7 @@
 //
 // Scores and weighted sums of a cache of codes, read as it is. Both factors of a product are integers: the codes, and
 // Q times the scales of the channels, or the weights times the scales of the positions, rounded to 16 bits with a unit
-// for each group of 32; what that adds to the error is far below what the codes have. Sums inside a tile of 32 x 32 are
+// for each block of K, and for each group of 32 of V; what that adds to the error is far below what the codes have. Sums inside a tile of 32 x 32 are
 // exact. A score begins with the product of Q and the least values, which all positions of a block share, and is one
 // chain over groups of dims; a sum of V is one chain over blocks of 32 positions. A row's own block is not codes but
 // floats, the open block's. Private to attend.c.
@@ -33,17 +33,30 @@ SL_INLINE void read_grids(float *grid, const uint8_t *k, uint32_t head_dim, int 
     }
 }
 
-// One query for one K block: its integers, and what all scores begin with.
-SL_INLINE float prepare_query(query_group *out, const float *q, const float *grid, uint32_t head_dim) {
+// One query for one K block: its integers, and what all scores begin with. One unit for all groups: 16 bits are plenty.
+// A NaN, of Q or of a bad channel, is in what the scores begin with. `product`: (head_dim) scratch.
+SL_INLINE float prepare_query(query_group *out, const float *q, const float *grid, uint32_t head_dim, float *product) {
     const float *least = grid + head_dim;
-    v16 sum = v16_all(0), biased[2];
-    for (uint32_t d = 0; d < head_dim; d += SL_KV_GROUP, out++) {
-        v16 low = v16_load(q + d), high = v16_load(q + d + SL_V16);
-        sum = v16_fma(high, v16_load(least + d + SL_V16), v16_fma(low, v16_load(least + d), sum));
-        low = v16_mul(low, v16_load(grid + d)), high = v16_mul(high, v16_load(grid + d + SL_V16));
-        out->unit = kv_ints_make(&out->x, low, high, KV_QUERY_MOST, true, biased);
+    v16 sum[2] = {v16_all(0), v16_all(0)}, top = v16_all(0), bias = v16_all(SL_ROUND_BIAS);
+    float inverse, unit;
+    for (uint32_t d = 0; d < head_dim; d += SL_KV_GROUP) {
+        SL_UNROLL
+        for (int i = 0; i < 2; i++) {
+            uint32_t at = d + (uint32_t)i * SL_V16;
+            v16 x = v16_load(q + at), scaled = v16_mul(x, v16_load(grid + at));
+            sum[i] = v16_fma(x, v16_load(least + at), sum[i]);
+            top = v16_max(v16_abs(scaled), top);
+            v16_store(product + at, scaled);
+        }
     }
-    return v16_sum(sum);
+    unit = kv_unit(sl_f32_bits(v16_largest(top)), KV_QUERY_MOST, &inverse);
+    v16 by = v16_all(inverse);
+    for (uint32_t d = 0; d < head_dim; d += SL_KV_GROUP, out++) {
+        kv_ints_put(&out->x, 0, v16_add(v16_mul(v16_load(product + d), by), bias), true);
+        kv_ints_put(&out->x, 1, v16_add(v16_mul(v16_load(product + d + SL_V16), by), bias), true);
+        out->unit = unit;
+    }
+    return v16_sum(v16_add(sum[0], sum[1]));
 }
 
 // n_q queries against one K tile of each group.
@@ -79,7 +92,8 @@ SL_INLINE void score_blk_codes(const tile *t, int32_t chunk, int32_t at, uint32_
     query_group *q = t->group;
     fetch(v_bytes(t, chunk, at), t->a->v_head_bytes);
     read_grids(t->grid, k, t->a->head_dim, bits);
-    for (uint32_t j = i; j < t->n; j++) begin[j] = prepare_query(q + j * n_group, t->q[j], t->grid, t->a->head_dim);
+    for (uint32_t j = i; j < t->n; j++)
+        begin[j] = prepare_query(q + j * n_group, t->q[j], t->grid, t->a->head_dim, t->grid + 2 * t->a->head_dim);
     for (; i + N_Q <= t->n; i += N_Q)
         score_codes(score + (uint64_t)i * CHUNK, q + i * n_group, begin + i, k, n_group, N_Q, bits);
     float *rest = score + (uint64_t)i * CHUNK;

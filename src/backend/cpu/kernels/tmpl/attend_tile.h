@@ -39,7 +39,7 @@ typedef struct tile {
     uint64_t head_kv;
     const float *q[N_MAX];
     query_group *group; // (n, head_dim / SL_KV_GROUP) if K is codes
-    float *grid;        // (2, head_dim) likewise
+    float *grid;        // (3, head_dim) likewise: scales, least values, scratch
     float *score;       // (n, CHUNK)
     float *part;        // (n, v_pad) of this chunk
     float *total;       // (n, v_pad) of the chunks so far
