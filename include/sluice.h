@@ -156,8 +156,7 @@ typedef struct sluice_engine_options {
     void *user;
     bool prefix_cache; /* what sequences let go of stays for others to begin with, while its memory is not needed;
                           default false */
-    bool
-        kv_rotate; /* V of the types q8_0, q5_0 and q4_0 is rotated (Walsh-Hadamard), which spreads outliers; K never is;
+    bool kv_rotate; /* V of the types q8_0, q5_0 and q4_0 is rotated (Walsh-Hadamard), which spreads outliers; K never;
                        default true */
     const char *cache_path; /* JSON file that remembers what was measured here; NULL = measure each time */
 } sluice_engine_options;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // Scores and weighted sums of a cache of codes, read as it is. Both factors of a product are integers: the codes, and
-// Q times the scales of the channels, or the weights times the scales of the positions, rounded to 16 bits with a unit
-// for each block of K, and for each group of 32 of V; what that adds to the error is far below what the codes have. Sums inside a tile of 32 x 32 are
-// exact. A score begins with the product of Q and the least values, which all positions of a block share, and is one
-// chain over groups of dims; a sum of V is one chain over blocks of 32 positions. A row's own block is not codes but
-// floats, the open block's. Private to attend.c.
+// Q times the scales of the channels, with a unit for each block of K, or the weights times the scales of the
+// positions, with a unit for each group of 32 of V. Both are rounded to 16 bits; what that adds to the error is far
+// below what the codes have. Sums inside a tile of 32 x 32 are exact. A score begins with the product of Q and the
+// least values, which all positions of a block share, and is one chain over groups of dims; a sum of V is one chain
+// over blocks of 32 positions. A row's own block is not codes but floats, the open block's. Private to attend.c.
 #ifndef SL_BACKEND_CPU_ATTEND_CODES_H
 #define SL_BACKEND_CPU_ATTEND_CODES_H
 
