@@ -43,6 +43,12 @@ SL_INLINE void v16_store_f16(uint16_t *p, v16 a) { _mm256_storeu_si256((void *)p
 SL_INLINE v16 v16_load_bf16(const uint16_t *p) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p)), 16));
 }
+SL_INLINE v16 v16_load_e5m3(const uint8_t *p) {
+    return _mm512_cvtph_ps(_mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)p)), 7));
+}
+SL_INLINE v16 v16_load_i8(const uint8_t *p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)));
+}
 SL_INLINE v16 v16_swap(v16 a, int span) {
     if (span == 1) return _mm512_permute_ps(a, 0xb1);
     if (span == 2) return _mm512_permute_ps(a, 0x4e);
@@ -102,6 +108,15 @@ SL_INLINE __m256 v16_bf16_half(const uint16_t *p) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p)), 16));
 }
 SL_INLINE v16 v16_load_bf16(const uint16_t *p) { return (v16){v16_bf16_half(p), v16_bf16_half(p + 8)}; }
+SL_INLINE v16 v16_load_e5m3(const uint8_t *p) {
+    __m256i half = _mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)p)), 7);
+    return (v16){_mm256_cvtph_ps(_mm256_castsi256_si128(half)), _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1))};
+}
+SL_INLINE v16 v16_load_i8(const uint8_t *p) {
+    __m128i x = _mm_loadu_si128((const void *)p);
+    return (v16){_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)),
+                 _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)))};
+}
 SL_INLINE __m256 v16_swap_half(__m256 a, int span) {
     if (span == 1) return _mm256_permute_ps(a, 0xb1);
     return span == 2 ? _mm256_permute_ps(a, 0x4e) : _mm256_permute2f128_ps(a, a, 1);
@@ -159,6 +174,8 @@ SL_INLINE void v16_store_f16(uint16_t *p, v16 x) {
     for (int i = 0; i < SL_V16; i++) p[i] = sl_f16_from_f32(x.f[i]);
 }
 SL_INLINE v16 v16_load_bf16(const uint16_t *p) { SL_V16_EACH(sl_bf16_to_f32(p[i])); }
+SL_INLINE v16 v16_load_e5m3(const uint8_t *p) { SL_V16_EACH(sl_f16_to_f32((uint16_t)(p[i] << 7))); }
+SL_INLINE v16 v16_load_i8(const uint8_t *p) { SL_V16_EACH((float)(int8_t)p[i]); }
 SL_INLINE v16 v16_swap(v16 x, int span) { SL_V16_EACH(x.f[i ^ span]); }
 SL_INLINE uint32_t v16_top_bits(v16 x, v16 y) {
     uint32_t top = 0;
@@ -181,6 +198,7 @@ SL_INLINE v16 v16_exp2_of_bits(v16 x, int shift) { SL_V16_EACH(v16_exp2_one(x.f[
 // Notes on the above.
 //   max, min: the second operand if either is NaN, as the x86 instructions do.
 //   pick_less: a < b ? yes : no, lane by lane; `no` for NaN.
+//   load_e5m3: bytes that are the upper ones of a binary16 without its sign.
 //   exp2_of_bits: `biased` = n + 1.5 * 2^23 for an integer n; 2^(n/2) for shift 0 and 2^(n - n/2)
 //   for shift 1, whose product reaches into the subnormals and to infinity.
 //   swap: lane i and lane i ^ span change places; span 1, 2, 4 or 8.
@@ -211,21 +229,21 @@ SL_INLINE void v16_store_part(float *p, v16 a, uint32_t n) {
     memcpy(p, f, n * sizeof *f);
 }
 
-// Lanes in a fixed tree: i with i + 8, then + 4, + 2, + 1.
-SL_INLINE float v16_sum(v16 a) {
+SL_INLINE float v16_first(v16 a) {
     float f[SL_V16];
     v16_store(f, a);
-    for (int n = SL_V16 / 2; n > 0; n /= 2)
-        for (int i = 0; i < n; i++) f[i] += f[i + n];
     return f[0];
 }
 
+// Lanes in a fixed tree: i with i + 8, then + 4, + 2, + 1.
+SL_INLINE float v16_sum(v16 a) {
+    for (int span = SL_V16 / 2; span > 0; span /= 2) a = v16_add(a, v16_swap(a, span));
+    return v16_first(a);
+}
+
 SL_INLINE float v16_largest(v16 a) {
-    float f[SL_V16], m;
-    v16_store(f, a);
-    m = f[0];
-    for (int i = 1; i < SL_V16; i++) m = f[i] > m ? f[i] : m;
-    return m;
+    for (int span = SL_V16 / 2; span > 0; span /= 2) a = v16_max(a, v16_swap(a, span));
+    return v16_first(a);
 }
 
 #endif

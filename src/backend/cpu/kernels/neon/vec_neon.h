@@ -58,6 +58,19 @@ SL_INLINE float32x4_t v16_load_bf16_4(const uint16_t *p) {
 SL_INLINE v16 v16_load_bf16(const uint16_t *p) {
     return (v16){v16_load_bf16_4(p), v16_load_bf16_4(p + 4), v16_load_bf16_4(p + 8), v16_load_bf16_4(p + 12)};
 }
+SL_INLINE v16 v16_load_e5m3(const uint8_t *p) {
+    uint8x16_t x = vld1q_u8(p);
+    uint16_t half[16];
+    vst1q_u16(half, vshll_n_u8(vget_low_u8(x), 7));
+    vst1q_u16(half + 8, vshll_n_u8(vget_high_u8(x), 7));
+    return v16_load_f16(half);
+}
+SL_INLINE v16 v16_load_i8(const uint8_t *p) {
+    int8x16_t x = vreinterpretq_s8_u8(vld1q_u8(p));
+    int16x8_t low = vmovl_s8(vget_low_s8(x)), high = vmovl_s8(vget_high_s8(x));
+    return (v16){vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(low))),
+                 vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(high)))};
+}
 SL_INLINE float32x4_t v16_swap4(float32x4_t x, int span) { return span == 1 ? vrev64q_f32(x) : vextq_f32(x, x, 2); }
 SL_INLINE v16 v16_swap(v16 x, int span) {
     if (span == 8) return (v16){x.c, x.d, x.a, x.b};

@@ -16,19 +16,12 @@ SL_INLINE void read_grids(float *grid, const uint8_t *k, uint32_t head_dim, int 
     for (uint32_t at = 0; at < head_dim; at += SL_KV_GROUP, k += kv_tile_bytes(bits, false)) {
         const uint8_t *kept = k + kv_tile_code_bytes(bits);
         const uint16_t *half = (const uint16_t *)(const void *)kept;
-        uint16_t widened[SL_KV_GROUP];
-        float z[SL_KV_GROUP];
-        if (bits != 8)
-            for (int i = 0; i < SL_KV_GROUP; i++) {
-                widened[i] = (uint16_t)(kept[i] << 7);
-                z[i] = (float)(int8_t)kept[SL_KV_GROUP + i];
-            }
         SL_UNROLL
         for (int i = 0; i < SL_KV_GROUP; i += SL_V16) {
-            v16 d = v16_load_f16((bits == 8 ? half : widened) + i);
+            v16 d = bits == 8 ? v16_load_f16(half + i) : v16_load_e5m3(kept + i);
             v16_store(grid + at + i, d);
-            v16_store(grid + head_dim + at + i,
-                      bits == 8 ? v16_load_f16(half + SL_KV_GROUP + i) : v16_mul(d, v16_load(z + i)));
+            v16_store(grid + head_dim + at + i, bits == 8 ? v16_load_f16(half + SL_KV_GROUP + i)
+                                                          : v16_mul(d, v16_load_i8(kept + SL_KV_GROUP + i)));
         }
     }
 }
