@@ -338,23 +338,27 @@ static void op_attend(void) {
                                      {SL_TYPE_F16, SL_TYPE_F16, false},
                                      {SL_TYPE_BF16, SL_TYPE_F32, false},
                                      {SL_TYPE_F16, SL_TYPE_BF16, false}};
-    static const kv_types codes[] = {{SL_TYPE_Q8_0, SL_TYPE_Q8_0, true},  {SL_TYPE_Q5_0, SL_TYPE_Q5_0, true},
-                                     {SL_TYPE_Q4_0, SL_TYPE_Q4_0, true},  {SL_TYPE_Q8_0, SL_TYPE_F16, true},
-                                     {SL_TYPE_BF16, SL_TYPE_Q4_0, false}, {SL_TYPE_Q5_0, SL_TYPE_Q4_0, true}};
-    for (size_t i = 0; i < SL_COUNT(codes) && !target; i++) {
-        check_attend(14, 2, 64, 64, codes[i], 0, 0);
-        check_attend(4, 1, 256, 256, codes[i], 5, 0);
-        check_attend(8, 2, 96, 32, codes[i], 0, 50);
-    }
     for (size_t i = 0; i < (target ? 2 : SL_COUNT(types)); i++) { // other targets lack the rest
         check_attend(4, 4, 64, 64, types[i], 0, 0);
         check_attend(14, 2, 64, 64, types[i], 0, 0);
-        check_attend(4, 1, 256, 256, types[i], 1, 0);
+        if (!test_quick() || i == 1) check_attend(4, 1, 256, 256, types[i], 1, 0);
         check_attend(8, 2, 80, 40, types[i], 5, 50);
         check_attend(6, 3, 7, 5, types[i], 3, 0);
         check_attend(40, 1, 16, 33, types[i], 0, 1);
     }
 }
+
+static void op_attend_codes(void) {
+    static const kv_types types[] = {{SL_TYPE_Q8_0, SL_TYPE_Q8_0, true},  {SL_TYPE_Q5_0, SL_TYPE_Q5_0, true},
+                                     {SL_TYPE_Q4_0, SL_TYPE_Q4_0, true},  {SL_TYPE_Q8_0, SL_TYPE_F16, true},
+                                     {SL_TYPE_BF16, SL_TYPE_Q4_0, false}, {SL_TYPE_Q5_0, SL_TYPE_Q4_0, true}};
+    for (size_t i = 0; i < SL_COUNT(types); i++) {
+        check_attend(test_quick() ? 6 : 14, 2, 64, 64, types[i], 0, 0);
+        if (!test_quick() || i == 0) check_attend(4, 1, 256, 256, types[i], 5, 0);
+        check_attend(8, 2, 96, 32, types[i], 0, 50);
+    }
+}
+
 static void op_kv_write(void) {
     check_attend(3, 3, 48, 16, (kv_types){SL_TYPE_F16, SL_TYPE_F16, false}, 1, 0);
 } // window 1: the result is v itself, as stored
@@ -542,3 +546,9 @@ static void choose_target(void) {
     }
 #include "plan/ops.def"
 #undef SL_OP
+
+TEST(attend_codes) {
+    choose_target();
+    if (target) test_skip_device("caches of codes are only on cpu and ref");
+    op_attend_codes();
+}
