@@ -43,7 +43,20 @@ typedef struct sl_atomic_file {
 } sl_atomic_file;
 sl_status sl_atomic_file_open(sl_atomic_file *out, const char *path);
 sl_status sl_atomic_file_commit(sl_atomic_file *file);
+// The same, not waiting for the disk: for files that carry checksums and can be lost. After a power cut the new file
+// may be damaged.
+sl_status sl_atomic_file_publish(sl_atomic_file *file);
 void sl_atomic_file_cancel(sl_atomic_file *file); // fine after commit
+
+// ---- folders
+// ----------------------------------------------------------------------------------------------
+
+sl_status sl_folder_make(const char *path); // for this user alone; fine if it is there
+// Each regular file in a folder: its name, size, and the time of sl_file_touch or of its last change.
+typedef sl_status sl_folder_visit(void *user, const char *name, uint64_t n_bytes, int64_t time_ns);
+sl_status sl_folder_walk(const char *path, sl_folder_visit *each, void *user);
+bool sl_file_touch(const char *path, int64_t time_ns); // false: there is no such file, or it is not ours
+bool sl_file_remove(const char *path);                 // likewise
 
 // ---- memory
 // ------------------------------------------------------------------------------------------------
@@ -79,6 +92,7 @@ void sl_code_prefault(void);
 
 uint64_t sl_clock_ns(void);        // monotonic
 uint64_t sl_clock_thread_ns(void); // processor time of the calling thread
+int64_t sl_clock_date_ns(void);    // since 1970, as files have it
 
 // ---- threads
 // -----------------------------------------------------------------------------------------------

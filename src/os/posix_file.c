@@ -135,17 +135,22 @@ static void sync_folder(const char *path) {
     close(fd);
 }
 
-sl_status sl_atomic_file_commit(sl_atomic_file *file) {
+static sl_status finish(sl_atomic_file *file, bool sync) {
     if (!file->file) return SL_FAIL(SL_BAD_ARG, "the file was already committed or cancelled");
-    bool good = fflush(file->file) == 0 && !ferror(file->file) && fsync(fileno(file->file)) == 0;
+    bool good = fflush(file->file) == 0 && !ferror(file->file) && (!sync || fsync(fileno(file->file)) == 0);
     int reason = errno;
     if (fclose(file->file) != 0 && good) good = false, reason = errno;
     file->file = NULL;
     if (good && rename(file->temp_path, file->path) != 0) good = false, reason = errno;
-    if (good) return sync_folder(file->path), SL_OK;
+    if (good && sync) sync_folder(file->path);
+    if (good) return SL_OK;
     unlink(file->temp_path);
     return SL_FAIL(SL_IO, "cannot write %s: %s", file->path, strerror(reason));
 }
+
+sl_status sl_atomic_file_commit(sl_atomic_file *file) { return finish(file, true); }
+
+sl_status sl_atomic_file_publish(sl_atomic_file *file) { return finish(file, false); }
 
 void sl_atomic_file_cancel(sl_atomic_file *file) {
     if (!file->file) return;

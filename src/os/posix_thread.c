@@ -38,6 +38,12 @@ uint64_t sl_clock_thread_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+int64_t sl_clock_date_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 // ---- threads ------------------------------------------------------------------------------------
 
 enum { NAME_BYTES = 16 }; // with the NUL; the limit of Linux
