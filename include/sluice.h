@@ -159,6 +159,10 @@ typedef struct sluice_engine_options {
     bool kv_rotate; /* V of the types q8_0, q5_0 and q4_0 is rotated (Walsh-Hadamard), which spreads outliers; K never;
                        default true */
     const char *cache_path; /* JSON file that remembers what was measured here; NULL = measure each time */
+    /* A folder (made if it is not there; private, for it holds prompts) where prefixes are kept beyond the pool and the
+     * process: see sluice_prefix_save. Includes prefix_cache. NULL = none (default). */
+    const char *prefix_path;
+    uint64_t prefix_bytes; /* that its files may have together; those used longest ago go first; default 8 GiB */
 } sluice_engine_options;
 
 typedef struct sluice_engine_info {
@@ -180,12 +184,14 @@ typedef struct sluice_engine_stats { /* since creation */
     /* Page faults of the whole process, counted all of the time: a step asks the kernel for nothing. Those of a loop
      * are the difference of two readings; a loop of steps, samples and stream pushes has none. */
     uint64_t n_minor_fault, n_major_fault;
-    /* Prompts given to sluice_seq_reuse, or to sluice_prefill with a prefix cache: their positions, and how many of
-     * them were there already. */
-    uint64_t n_prompt, n_reused;
-    /* Blocks of the KV pool now: held by sequences; cached, free for whoever needs them; and cached ones given up so
-     * far. */
-    uint64_t n_blk_held, n_blk_cached, n_evicted;
+    /* Positions of prompts: found by sluice_seq_reuse or computed by sluice_prefill; of them those that were in the
+     * pool, and those that came from the folder of prefixes. The others were computed. */
+    uint64_t n_prompt, n_reused, n_disk;
+    /* Blocks of the KV pool now (of layers that keep all positions): all; held by sequences; cached, free for whoever
+     * needs them. And cached ones given up so far. */
+    uint64_t n_blk, n_blk_held, n_blk_cached, n_evicted;
+    uint64_t n_pos_held; /* positions in held blocks, each once; what is missing to n_blk_held * 32 is fragmentation */
+    uint64_t disk_bytes; /* in the folder of prefixes */
 } sluice_engine_stats;
 
 typedef struct sluice_row {
@@ -236,6 +242,11 @@ const int32_t *sluice_seq_ids(const sluice_engine *engine, int32_t seq);
  * logits from. *n_held is its length: prefill the rest. Nothing is computed, and the logits that follow are the same
  * bits as those of a fresh start. */
 sluice_status sluice_seq_reuse(sluice_engine *engine, int32_t seq, const int32_t *ids, size_t n, size_t *n_held);
+/* With a prefix_path: writes all whole blocks of prefixes that the folder does not have yet. Call it between answers;
+ * it takes as long as writing what is new. From then on sluice_seq_reuse and sluice_prefill find them there, in this
+ * process and in others with the same model and types, after their memory was needed and after a restart, with the
+ * same bits. A file there that is torn, damaged or foreign is not used, and costs only the prefix. */
+sluice_status sluice_prefix_save(sluice_engine *engine);
 /* Forgets positions n .. end. */
 sluice_status sluice_seq_truncate(sluice_engine *engine, int32_t seq, int32_t n);
 /* Makes dst begin with the first n positions of src; shared, not copied. dst must be empty. */

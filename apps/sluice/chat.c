@@ -61,7 +61,7 @@ static int answer_turn(chat_state *c, const int32_t *ids, size_t n_ids) {
     }
     if (result == APP_OK) run_print_speed(c->session, &a);
     if (result == APP_OK && a.text.n) result = conversation_add(&c->said, "assistant", a.text.data, a.text.n);
-    if (result == APP_OK) keep_session(c);
+    if (result == APP_OK) session_keep_prefixes(c->session), keep_session(c);
     answer_free(&a);
     sluice_sampler_destroy(&request.sampler);
     return result;
@@ -120,6 +120,7 @@ static int chat_stats(chat_state *c, const char *argument) {
             (int)info->n_ctx, conversation_length(&c->said));
     fprintf(stderr, "memory: weights %.1f MiB, KV %.1f MiB, workspace %.1f MiB\n", (double)info->weight_bytes / 0x1p20,
             (double)info->kv_bytes / 0x1p20, (double)info->workspace_bytes / 0x1p20);
+    run_print_cache(&stats);
     fprintf(stderr, "steps: %llu, rows: %llu; allocations: %llu, page faults: %llu minor, %llu major\n",
             (unsigned long long)stats.n_step, (unsigned long long)stats.n_row, (unsigned long long)stats.n_alloc,
             (unsigned long long)stats.n_minor_fault, (unsigned long long)stats.n_major_fault);

@@ -128,6 +128,7 @@ static int run_once(session *s, const run_options *options, const text *prompt) 
         result = generate(&a, s, &request);
         if (result == APP_OK) result = options->json ? run_print_json(s, options, &request, &a) : out_write("\n", 1);
         if (result == APP_OK) run_print_speed(s, &a);
+        if (result == APP_OK) session_keep_prefixes(s);
         if (result == APP_OK && options->session_path) result = store(s, &c, &a, options->session_path);
         if (result == APP_OK && a.stop == STOP_INTERRUPTED) result = APP_INTERRUPTED;
     }
@@ -155,6 +156,7 @@ int cmd_run(int argc, char **argv) {
         {"text", run_table, LENGTH(run_table), &options},
         {"sampling, in the order of its steps", sampling_table, LENGTH(sampling_table), &options},
         {"engine", session_engine_options, LENGTH(session_engine_options), &engine},
+        {"prefixes", session_prefix_options, LENGTH(session_prefix_options), &engine},
         {"model", session_model_options, LENGTH(session_model_options), &engine},
     };
     const command_line line = {"sluice run MODEL [-p TEXT | -f FILE] [options]",

@@ -19,6 +19,7 @@ typedef struct run_options {
 
 int run_create_sampler(sluice_sampler **out, const session *s, const run_options *options);
 void run_print_speed(const session *s, const answer *a); // the one line on stderr
+void run_print_cache(const sluice_engine_stats *stats);  // two lines there
 int run_print_json(const session *s, const run_options *options, const generate_request *request, const answer *a);
 
 int chat(session *s, const run_options *options); // until the user leaves

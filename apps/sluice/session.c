@@ -36,6 +36,12 @@ const option session_engine_options[11] = {
     {0, "wire", OPTION_FLAG, AT(wire), NULL, 0, 0, "lock weights and workspace into memory"},
 };
 
+const option session_prefix_options[2] = {
+    {0, "kv-disk", OPTION_TEXT, AT(prefix_path), "DIR", 0, 0,
+     "keep what was computed of prompts in DIR, for prompts that begin alike, also of later runs"},
+    {0, "kv-disk-gib", OPTION_REAL, AT(prefix_gib), "N", 1e-6, 1e6, "GiB that DIR may take (8)"},
+};
+
 int session_open_model(session *s, const char *path, const session_options *options, session_need need) {
     *s = (session){0};
     double start = app_now_ms();
@@ -72,6 +78,8 @@ sluice_engine_options session_get_engine_options(const session_options *options)
                                                          : SLUICE_REPACK_AUTO;
     e.wire = options->wire;
     e.prefix_cache = options->prefix_cache;
+    e.prefix_path = options->prefix_path;
+    if (options->prefix_gib > 0) e.prefix_bytes = (uint64_t)((double)options->prefix_gib * 0x1p30);
     return e;
 }
 
@@ -97,6 +105,12 @@ int session_open_engine(session *s, const session_options *options, int32_t n_lo
                  (double)info->wired_bytes / 0x1p20, (double)wanted_bytes / 0x1p20);
     }
     return APP_OK;
+}
+
+void session_keep_prefixes(session *s) {
+    if (sluice_prefix_save(s->engine) == SLUICE_OK || s->prefix_failed) return;
+    s->prefix_failed = true;
+    app_note("prefixes are not kept: %s", sluice_last_error());
 }
 
 void session_close(session *s) {

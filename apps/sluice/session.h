@@ -12,10 +12,13 @@ typedef struct session_options {
     int32_t n_ctx, n_thread, n_thread_prefill, n_chunk;
     bool check, wire, kv_plain;
     bool prefix_cache; // not an option: what a command wants
+    const char *prefix_path;
+    float prefix_gib; // 0: the library's choice
 } session_options;
 
 extern const option session_model_options[2]; // groups for a command's table; fields of session_options
 extern const option session_engine_options[11];
+extern const option session_prefix_options[2];
 
 typedef struct session {
     sluice_model *model;
@@ -23,6 +26,7 @@ typedef struct session {
     sluice_model_info model_info;
     sluice_engine_info engine_info;
     double load_ms;
+    bool prefix_failed; // to be kept, which was said
 } session;
 
 typedef enum session_need { SESSION_VOCAB, SESSION_HEADER, SESSION_WEIGHTS } session_need;
@@ -30,6 +34,7 @@ typedef enum session_need { SESSION_VOCAB, SESSION_HEADER, SESSION_WEIGHTS } ses
 // All return APP_OK or have printed what is wrong.
 int session_open_model(session *s, const char *path, const session_options *options, session_need need);
 int session_open_engine(session *s, const session_options *options, int32_t n_logit_max);
+void session_keep_prefixes(session *s); // between answers; a failure is said once and harms nothing
 void session_close(session *s);
 
 sluice_engine_options session_get_engine_options(const session_options *options);

@@ -11,6 +11,7 @@
 #include "quant/kv_codec.h"
 
 enum { MAX_THREADS = 1024, DEFAULT_CTX = 4096 };
+static const uint64_t DEFAULT_PREFIX_BYTES = UINT64_C(8) << 30;
 
 sluice_engine_options sluice_engine_options_default(void) {
     return (sluice_engine_options){
@@ -20,6 +21,7 @@ sluice_engine_options sluice_engine_options_default(void) {
         .n_row_max = 512,
         .n_logit_max = 8,
         .kv_rotate = true,
+        .prefix_bytes = DEFAULT_PREFIX_BYTES,
     };
 }
 
@@ -69,7 +71,9 @@ sl_status sl_api_engine_options(sl_engine_options *out, const sluice_model *mode
         .n_thread = o.n_thread,
         .n_thread_prefill = o.n_thread_prefill ? o.n_thread_prefill : o.n_thread,
         .repack = (sl_repack_choice)o.repack,
-        .prefix_cache = o.prefix_cache,
+        .prefix_cache = o.prefix_cache || o.prefix_path,
+        .prefix_path = o.prefix_path,
+        .prefix_bytes = o.prefix_bytes,
         .kv_rotate = o.kv_rotate,
         .wire = o.wire,
         .progress = o.progress,
@@ -196,9 +200,13 @@ sluice_status sluice_engine_get_stats(const sluice_engine *engine, sluice_engine
         .n_major_fault = s.n_major_fault,
         .n_prompt = s.n_prompt,
         .n_reused = s.n_reused,
+        .n_disk = s.n_disk,
+        .n_blk = s.n_blk,
         .n_blk_held = s.n_blk_held,
         .n_blk_cached = s.n_blk_cached,
         .n_evicted = s.n_evicted,
+        .n_pos_held = s.n_pos_held,
+        .disk_bytes = s.disk_bytes,
     };
     return SLUICE_OK;
 }
@@ -263,6 +271,11 @@ sluice_status sluice_seq_reuse(sluice_engine *engine, int32_t seq, const int32_t
     API_NEED(engine);
     API_NEED(ids);
     return api_fail(sl_engine_seq_reuse(engine->engine, seq, ids, n, n_held));
+}
+
+sluice_status sluice_prefix_save(sluice_engine *engine) {
+    API_NEED(engine);
+    return api_fail(sl_engine_prefix_save(engine->engine));
 }
 
 sluice_status sluice_seq_truncate(sluice_engine *engine, int32_t seq, int32_t n) {

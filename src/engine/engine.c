@@ -116,6 +116,7 @@ static sl_status create(sl_engine *e, const sl_model *model, const sl_engine_opt
     e->n_vocab = widest->n_vocab;
     for (uint32_t i = 0; i < widest->n_weight; i++) e->memory.weight_bytes += widest->weight[i].n_bytes;
     e->memory.copy_bytes = e->plans.copy_bytes;
+    if (o->prefix_path) SL_TRY(sl_engine_store_open(e, o->prefix_path, o->prefix_bytes));
     SL_TRY(take_memory(e, &widest->shape, o));
     SL_TRY(compile(e, model->gguf, o));
     SL_TRY(settle_file(e, model->gguf, o));
@@ -150,6 +151,7 @@ void sl_engine_destroy(sl_engine *e) {
     e->backend->buf_destroy(e->device, &e->workspace);
     e->backend->buf_destroy(e->device, &e->kv_buf);
     e->backend->close(e->device);
+    sl_engine_store_close(e->store);
     sl_engine_plans_deinit(&e->plans);
     sl_kv_deinit(&e->kv);
     sl_free(e->rows);
@@ -177,10 +179,13 @@ void sl_engine_get_memory(const sl_engine *e, sl_engine_memory *out) { *out = e-
 void sl_engine_get_stats(const sl_engine *e, sl_engine_stats *out) {
     sl_faults now = sl_faults_now();
     *out = e->stats;
-    out->n_prompt = e->kv.stats.n_asked, out->n_reused = e->kv.stats.n_reused;
-    out->n_evicted = e->kv.stats.n_evicted;
-    out->n_blk_cached = (uint64_t)e->kv.cls[0].n_idle;
-    out->n_blk_held = (uint64_t)(e->kv.cls[0].n_blk - e->kv.cls[0].n_free - e->kv.cls[0].n_idle);
+    const sl_kv_class *blocks = &e->kv.cls[0];
+    out->n_evicted = e->kv.n_evicted;
+    out->n_blk = (uint64_t)blocks->n_blk;
+    out->n_blk_cached = (uint64_t)blocks->n_idle;
+    out->n_blk_held = (uint64_t)(blocks->n_blk - blocks->n_free - blocks->n_idle);
+    out->n_pos_held = out->n_blk_held * SL_KV_BLK_LEN - (uint64_t)sl_kv_count_unused(&e->kv);
+    out->disk_bytes = sl_engine_store_bytes(e->store);
     out->n_minor_fault = now.n_minor - e->stats.n_minor_fault;
     out->n_major_fault = now.n_major - e->stats.n_major_fault;
 }

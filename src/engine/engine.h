@@ -29,6 +29,9 @@ typedef struct sl_engine_options {
     bool kv_rotate; // quantised V is rotated
     sl_repack_choice repack;
     bool prefix_cache; // what sequences let go of stays for others to begin with, while its memory is not needed
+    // With a prefix_cache: a folder where prefixes are kept beyond it; NULL: none.
+    const char *prefix_path;
+    uint64_t prefix_bytes; // that the folder may have
     bool wire;
     bool keep_inputs; // sl_engine_visit_inputs will be asked; costs memory
     int (*progress)(void *user, uint64_t n, uint64_t total);
@@ -50,8 +53,11 @@ typedef struct sl_engine_memory {
 // are the difference of two readings.
 typedef struct sl_engine_stats {
     uint64_t n_step, n_row, n_alloc, n_minor_fault, n_major_fault;
-    uint64_t n_prompt, n_reused;                  // positions that reuse was asked for, and that it found
-    uint64_t n_blk_held, n_blk_cached, n_evicted; // KV blocks now; cached ones given up so far
+    // Positions of prompts: all, those that were there already, and those that came from the folder of prefixes.
+    uint64_t n_prompt, n_reused, n_disk;
+    uint64_t n_blk, n_blk_held, n_blk_cached, n_evicted; // KV blocks now; cached ones given up so far
+    uint64_t n_pos_held;                                 // positions in the blocks that are held
+    uint64_t disk_bytes;                                 // in the folder of prefixes
 } sl_engine_stats;
 
 typedef struct sl_engine sl_engine;
@@ -81,6 +87,9 @@ sl_status sl_engine_seq_fill(sl_engine *engine, int32_t seq, int32_t n);
 // The inputs of the last step's matrix products, for an engine that keeps them: one call for each product and row.
 typedef void sl_engine_visit(void *user, const sl_plan_weight *weight, const float *row, uint32_t n_col);
 sl_status sl_engine_visit_inputs(sl_engine *engine, sl_engine_visit *visit, void *user);
+// Writes what is cached, and the folder of prefixes does not have, to the folder, if there is one. For between answers:
+// it takes as long as the writing takes.
+sl_status sl_engine_prefix_save(sl_engine *engine);
 // What a sequence holds, to a file and back, with bytes of the caller's own. The file is replaced whole or not at all.
 // load: a file that is torn, damaged, or of another model, backend or type is refused in one sentence, and the sequence
 // is as it was. *app (n_app_bytes and a NUL) is the caller's, for sl_free.

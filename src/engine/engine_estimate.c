@@ -24,6 +24,7 @@ static uint64_t other_bytes(const sl_engine_plans *p, const sl_engine_options *o
     n_bytes += shape->n_logit_max * sizeof *e->logit_row;
     n_bytes += n_seq * (sizeof *e->n_more + sizeof *e->n_before + sizeof *e->first_open + sizeof *e->step_open);
     for (int i = 0; i < p->n_width; i++) n_bytes += p->plan[i]->n_weight * sizeof *e->weight[0];
+    if (o->prefix_path) n_bytes += sl_engine_store_memory(p->plan[0]->n_kv);
     if (p->own_memory) n_bytes += sl_engine_logit_bytes(p);
     return n_bytes;
 }

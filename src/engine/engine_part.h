@@ -5,6 +5,7 @@
 #define SL_ENGINE_ENGINE_PART_H
 
 #include "engine/engine.h"
+#include "engine/session_file.h"
 
 // The programs of an engine before there is one: what both create and explain begin with.
 typedef struct sl_engine_plans {
@@ -50,6 +51,7 @@ struct sl_engine {
     char *best_copy;          // behind it
     sl_device_buf logits_buf; // owned; the device's view of both
 
+    struct sl_engine_store *store; // owned; NULL: prefixes are kept in the pool alone
     sl_engine_memory memory;
     sl_engine_stats stats; // faults: their count when creation ended
 };
@@ -66,6 +68,45 @@ sl_status sl_engine_copy_block(sl_engine *engine, int32_t cls, int32_t dst, int3
 
 // The bytes of an open block, in all layers.
 sl_status sl_engine_copy_open(sl_engine *engine, int32_t dst, int32_t src);
+
+// ---- blocks in files, engine_blocks.c -------------------------------------------------------------------------------
+
+// Positions, and where in the pool the blocks are that a file has of them.
+typedef struct sl_engine_blocks {
+    const int32_t *ids; // (n_pos)
+    uint32_t n_pos;
+    uint32_t first[SL_KV_N_CLASS];     // the file begins with this block
+    const int32_t *blk[SL_KV_N_CLASS]; // those from there on
+    int32_t open;                      // the open block of the last, if that is not full
+} sl_engine_blocks;
+
+// What all files of an engine have in common, and by what they are recognised.
+typedef struct sl_engine_form {
+    sl_session_head head;
+    sl_session_layer *layer; // (head.n_layer) owned
+} sl_engine_form;
+
+sl_status sl_engine_form_init(sl_engine_form *form, const sl_engine *engine);
+void sl_engine_form_deinit(sl_engine_form *form); // also after a failure
+// The head of the file, without its sums; its file_bytes is the size.
+sl_status sl_engine_form_fill(sl_session_head *out, const sl_engine_form *form, const sl_engine_blocks *blocks,
+                              size_t n_app_bytes);
+// Can this engine use what the file holds? If not, the reason begins with a verb, for after the file's name.
+sl_status sl_engine_form_check(const sl_engine_form *form, const sl_session_view *view);
+sl_status sl_engine_blocks_write(const sl_engine *engine, FILE *file, const sl_engine_form *form,
+                                 const sl_engine_blocks *blocks, const void *app, size_t n_app_bytes);
+sl_status sl_engine_blocks_read(sl_engine *engine, const sl_engine_blocks *to, const sl_session_view *view);
+
+// ---- prefixes in a folder, engine_store.c ---------------------------------------------------------------------------
+
+typedef struct sl_engine_store sl_engine_store;
+sl_status sl_engine_store_open(sl_engine *engine, const char *path, uint64_t budget_bytes);
+void sl_engine_store_close(sl_engine_store *store);           // NULL is fine
+uint64_t sl_engine_store_memory(uint32_t n_layer);            // what open takes
+uint64_t sl_engine_store_bytes(const sl_engine_store *store); // in the folder; 0 of NULL
+// The sequence holds the beginning of ids (n); the folder may know more of them. Returns how many positions came from
+// there.
+int32_t sl_engine_store_load(sl_engine *engine, int32_t seq, const int32_t *ids, int32_t n);
 
 // Opens the device and makes the plans of the width classes, with copies of weights as options->repack has it. Both
 // are the caller's; on failure both are zeroed.

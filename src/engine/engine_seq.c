@@ -17,6 +17,16 @@ static sl_status check_ids(const sl_engine *e, const int32_t *ids, size_t n) {
     return SL_OK;
 }
 
+// Of ids, of which n may be held, the sequence holds as much as is known; the figures count it.
+static int32_t reuse(sl_engine *e, int32_t seq, const int32_t *ids, int32_t n) {
+    int32_t n_held = sl_kv_reuse(&e->kv, seq, ids, n), n_disk = 0;
+    if (e->store && n_held < n) n_disk = sl_engine_store_load(e, seq, ids, n), n_held = e->kv.length[seq];
+    e->stats.n_prompt += (uint64_t)n_held;
+    e->stats.n_reused += (uint64_t)(n_held - n_disk);
+    e->stats.n_disk += (uint64_t)n_disk;
+    return n_held;
+}
+
 sl_status sl_engine_prefill(sl_engine *e, int32_t seq, const int32_t *ids, size_t n,
                             int (*progress)(void *user, uint64_t n, uint64_t total), void *user) {
     SL_TRY(sl_engine_check_seq(e, seq));
@@ -27,13 +37,14 @@ sl_status sl_engine_prefill(sl_engine *e, int32_t seq, const int32_t *ids, size_
                        e->kv.shape.n_ctx, first);
     SL_TRY(check_ids(e, ids, n));
     size_t done = 0;
-    if (first == 0 && e->kv.shape.caches) done = (size_t)sl_kv_reuse(&e->kv, seq, ids, (int32_t)n - 1);
+    if (first == 0 && e->kv.shape.caches) done = (size_t)reuse(e, seq, ids, (int32_t)n - 1);
     while (done < n) {
         size_t n_row = SL_MIN(n - done, (size_t)e->n_row_max);
         for (size_t i = 0; i < n_row; i++)
             e->rows[i] = (sl_row){ids[done + i], seq, first + (int32_t)(done + i), done + i + 1 == n};
         SL_TRY(sl_engine_step(e, e->rows, n_row));
         done += n_row;
+        e->stats.n_prompt += n_row;
         if (progress && progress(user, done, n) != 0)
             return SL_FAIL(SL_CANCELLED, "stopped after %zu of %zu tokens", done, n);
     }
@@ -48,7 +59,7 @@ sl_status sl_engine_seq_reuse(sl_engine *e, int32_t seq, const int32_t *ids, siz
     *n_held = 0;
     SL_TRY(sl_engine_check_seq(e, seq));
     SL_TRY(check_ids(e, ids, n));
-    if (n > 0) *n_held = (size_t)sl_kv_reuse(&e->kv, seq, ids, (int32_t)SL_MIN(n - 1, (size_t)e->kv.shape.n_ctx));
+    if (n > 0) *n_held = (size_t)reuse(e, seq, ids, (int32_t)SL_MIN(n - 1, (size_t)e->kv.shape.n_ctx));
     else return sl_engine_seq_truncate(e, seq, 0);
     return SL_OK;
 }

@@ -14,7 +14,7 @@ void sl_session_set_magic(sl_session_head *head) { memcpy(head->magic, magic, si
 
 uint32_t sl_session_n_blk(const sl_session_head *head, uint32_t cls) {
     uint32_t n = head->n_pos ? (head->n_pos - 1) / head->blk_len + 1 : 0;
-    return cls ? n - head->window_first : n;
+    return n - (cls ? head->window_first : head->first);
 }
 
 uint64_t sl_session_hash_head(const sl_session_head *head, const uint64_t *sums) {
@@ -70,8 +70,9 @@ static sl_status check_front(const sl_session_head *h, size_t n_bytes) {
 static sl_status check_numbers(const sl_session_view *v, size_t n_bytes) {
     const sl_session_head *h = v->head;
     uint64_t file_bytes, layer_bytes = (uint64_t)h->n_layer * sizeof *v->layer;
-    if (h->blk_len < 1 || h->blk_len > 1 << 16 || h->n_pos > INT32_MAX || h->n_vocab > INT32_MAX ||
-        h->window_first > sl_session_n_blk(h, 0) || front_bytes(h) + layer_bytes > n_bytes)
+    uint64_t n_blk = h->blk_len ? ((uint64_t)h->n_pos + h->blk_len - 1) / h->blk_len : 0;
+    if (h->blk_len < 1 || h->blk_len > 1 << 16 || h->n_pos > INT32_MAX || h->n_vocab > INT32_MAX || h->first > n_blk ||
+        h->window_first > n_blk || front_bytes(h) + layer_bytes > n_bytes)
         return SL_FAIL(SL_BAD_FILE, "is damaged: its head has impossible numbers");
     for (uint32_t i = 0; i < h->n_layer; i++)
         if (v->layer[i].cls > 1 || !v->layer[i].k_blk_bytes || !v->layer[i].v_blk_bytes)

@@ -29,14 +29,14 @@ typedef struct sl_session_head {
     uint32_t blk_len, n_vocab;
     uint32_t n_pos;
     uint32_t window_first; // the first block that layers of class 1 have
-    uint32_t zero;
+    uint32_t first;        // and those of class 0: 0, but for parts of prefixes (engine_store.c)
     uint64_t app_bytes;
 } sl_session_head;
 
 typedef struct sl_session_layer {
     uint32_t n_head_kv, head_dim, v_dim, window;
     uint8_t type_k, type_v, rot_v, zero; // sl_type; the binary logarithm of the order of V's rotation, 0: none
-    uint32_t cls;                        // 0: has all blocks; 1: those from window_first on
+    uint32_t cls;                        // 0: has the blocks from head.first on; 1: from window_first on
     uint64_t k_blk_bytes, v_blk_bytes;
     uint64_t k_open_bytes, v_open_bytes; // of an open block; 0: there is none
 } sl_session_layer;

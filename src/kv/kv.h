@@ -55,12 +55,8 @@ typedef struct sl_kv_node {
     int32_t prev, next; // siblings; -1: none
     int32_t n_tok;      // fewer than blk_len only in leaves
     int32_t window_blk; // its block of class 1; -1: given up
+    bool is_stored;     // for who keeps nodes elsewhere too; false at first
 } sl_kv_node;
-
-typedef struct sl_kv_stats {
-    uint64_t n_asked, n_reused; // positions of prompts, and how many of them the tree had
-    uint64_t n_evicted;         // blocks of class 0 whose prefix was given up for their memory
-} sl_kv_stats;
 
 typedef struct sl_kv {
     sl_kv_shape shape;
@@ -73,7 +69,7 @@ typedef struct sl_kv {
     sl_kv_node *tree;    // (n_blk) owned
     int32_t *tree_token; // (n_blk, blk_len) owned
     int32_t root;        // the first node without a parent; -1: none
-    sl_kv_stats stats;
+    uint64_t n_evicted;  // blocks of class 0 whose prefix was given up for their memory
 } sl_kv;
 
 // Bytes to be copied before the sequence is written, by class; dst < 0: nothing.
@@ -107,6 +103,9 @@ void sl_kv_opened(sl_kv *kv, int32_t seq, sl_kv_copies copies, bool done);
 sl_status sl_kv_extend(sl_kv *kv, int32_t seq, int32_t n_more);
 // Gives an empty sequence n positions, of class 1 from block `first` on, whose bytes come from elsewhere.
 sl_status sl_kv_fill(sl_kv *kv, int32_t seq, int32_t n, int32_t first);
+// Gives a sequence of whole blocks one more, whose bytes come from elsewhere. Without its block of class 1, where there
+// is that class, the sequence loses its window, and sl_kv_reuse must follow before it is extended.
+sl_status sl_kv_append(sl_kv *kv, int32_t seq, bool has_window);
 // The positions and tokens that were added are written: full blocks become nodes of the tree.
 void sl_kv_commit(sl_kv *kv, int32_t seq);
 // Takes back an extension of a sequence that had n positions.
@@ -124,6 +123,8 @@ bool sl_kv_can_end(const sl_kv *kv, int32_t seq, int32_t n);
 
 // ---- sequences ------------------------------------------------------------------------------------------------------
 
+// Positions of held blocks that nothing is at: the rest of the last block of each sequence.
+int32_t sl_kv_count_unused(const sl_kv *kv);
 // Keeps the first n positions. SL_UNSUPPORTED if the window of the next row has been let go, or if the sequence may not
 // end there: how far back is said.
 sl_status sl_kv_truncate(sl_kv *kv, int32_t seq, int32_t n);

@@ -59,7 +59,7 @@ static void evict(sl_kv *kv, int32_t c) {
     SL_CHECK(blk >= 0); // who takes has asked; invariant 4
     sl_kv_unlist(kv, c, blk);
     k->n_idle--;
-    if (c == 0) sl_kv_unlink(kv, blk), kv->stats.n_evicted++;
+    if (c == 0) sl_kv_unlink(kv, blk), kv->n_evicted++;
     else sl_kv_unlink_window(kv, k->node[blk]);
     sl_kv_free(kv, c, blk);
 }
@@ -70,4 +70,25 @@ int32_t sl_kv_take(sl_kv *kv, int32_t c) {
     int32_t blk = k->free_stack[--k->n_free];
     k->n_ref[blk] = 1;
     return blk;
+}
+
+// A block is the i-th of all sequences that hold it. It is as full as it is in the one that has most of it, and counted
+// with the first.
+static int32_t count_unused_of(const sl_kv *kv, int32_t seq) {
+    const int32_t blk_len = kv->shape.blk_len, i = kv->length[seq] / blk_len;
+    int32_t blk, n_most = kv->length[seq] % blk_len;
+    if (n_most == 0) return 0;
+    blk = sl_kv_table(kv, 0, seq)[i];
+    for (int32_t s = 0; s < kv->shape.n_seq; s++) {
+        if (sl_kv_blocks(kv, kv->length[s]) <= i || sl_kv_table(kv, 0, s)[i] != blk) continue;
+        if (s < seq) return 0;
+        n_most = SL_MAX(n_most, SL_MIN(blk_len, kv->length[s] - i * blk_len));
+    }
+    return blk_len - n_most;
+}
+
+int32_t sl_kv_count_unused(const sl_kv *kv) {
+    int32_t n = 0;
+    for (int32_t seq = 0; seq < kv->shape.n_seq; seq++) n += count_unused_of(kv, seq);
+    return n;
 }

@@ -122,6 +122,27 @@ sl_status sl_kv_fill(sl_kv *kv, int32_t seq, int32_t n, int32_t first) {
     return SL_OK;
 }
 
+static void append_window(sl_kv *kv, int32_t seq, int32_t at, bool has_window) {
+    sl_kv_class *k = &kv->cls[1];
+    int32_t *table = sl_kv_table(kv, 1, seq), *first = &k->first[seq];
+    int32_t keep = has_window ? at + 1 - k->n_blk_seq : at;
+    for (; *first < keep; table[(*first)++] = 0) sl_kv_release(kv, 1, table[*first]);
+    if (has_window) table[at] = sl_kv_take(kv, 1);
+    else *first = at + 1;
+}
+
+sl_status sl_kv_append(sl_kv *kv, int32_t seq, bool has_window) {
+    SL_TRY(check_seq(kv, seq));
+    int32_t n = kv->length[seq], blk_len = kv->shape.blk_len, at = n / blk_len;
+    if (n % blk_len || blk_len > kv->shape.n_ctx - n)
+        return SL_FAIL(SL_BAD_ARG, "sequence %d has no room for a whole block after %d positions", seq, n);
+    if (n_available(kv, 0) == 0) return SL_FAIL(SL_FULL, "the KV pool is full");
+    sl_kv_table(kv, 0, seq)[at] = sl_kv_take(kv, 0);
+    if (kv->cls[1].n_blk) append_window(kv, seq, at, has_window);
+    kv->length[seq] = n + blk_len;
+    return SL_OK;
+}
+
 void sl_kv_commit(sl_kv *kv, int32_t seq) {
     if (!kv->shape.caches) return;
     int32_t n_full = kv->length[seq] / kv->shape.blk_len;
@@ -242,7 +263,5 @@ int32_t sl_kv_reuse(sl_kv *kv, int32_t seq, const int32_t *ids, int32_t n) {
         n_tree = sl_kv_find(kv, ids, n, &node); // there may be one more now
         attach(kv, seq, node, n_tree, ids);
     }
-    kv->stats.n_asked += (uint64_t)n;
-    kv->stats.n_reused += (uint64_t)kv->length[seq];
     return kv->length[seq];
 }

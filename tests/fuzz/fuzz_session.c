@@ -40,7 +40,7 @@ static void put_sums_right(uint8_t *data, size_t n_bytes) {
         for (uint32_t i = 0; h->blk_len && i < 2 * h->n_layer; i++) {
             uint64_t all, blk_bytes = i % 2 ? layer[i / 2].v_blk_bytes : layer[i / 2].k_blk_bytes, hash = 0;
             uint32_t n_blk = sl_session_n_blk(h, layer[i / 2].cls);
-            if (!sl_session_kv_bytes(h, &layer[i / 2], i % 2, &all) || all > left) break;
+            if (!blk_bytes || !sl_session_kv_bytes(h, &layer[i / 2], i % 2, &all) || all > left) break;
             for (uint32_t b = 0; b < n_blk; b++, at += blk_bytes, left -= blk_bytes)
                 hash = sl_xxh64(at, blk_bytes, hash);
             all -= n_blk * blk_bytes; // the open block

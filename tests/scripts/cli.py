@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the tests of the program share: running it within limits, and the models."""
-import json, os, pathlib, resource, subprocess, unittest
+import json, os, pathlib, pty, resource, select, subprocess, time, unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SLUICE = os.environ.get("SLUICE_BIN", str(ROOT / "build/apps/sluice"))
@@ -23,6 +23,29 @@ def sluice(*args, stdin=b"", seconds=SECONDS, **more):
     if isinstance(stdin, str):
         stdin = stdin.encode()
     return subprocess.run([SLUICE, *map(str, args)], input=stdin, stderr=subprocess.PIPE, timeout=seconds * 2, **more)
+
+
+def chat(folder, *args, lines, seconds=SECONDS):
+    """`sluice run` on a terminal, which is given the lines one after the other; what it printed. Its state is in folder."""
+    master, slave = pty.openpty()
+    home = {**os.environ, "HOME": str(pathlib.Path(folder) / "home"), "TERM": "dumb"}
+    home.pop("XDG_STATE_HOME", None)
+    done = subprocess.Popen([SLUICE, "run", *map(str, args)], stdin=slave, stdout=slave, stderr=slave, env=home)
+    os.close(slave)
+    seen, deadline, lines = b"", time.monotonic() + seconds, list(lines)
+    while time.monotonic() < deadline:
+        ready, _, _ = select.select([master], [], [], 1)
+        try:
+            more = os.read(master, 4096) if ready else b""
+        except OSError:
+            break
+        seen += more
+        if lines and seen.endswith(b"> "):
+            os.write(master, lines.pop(0).encode() + b"\n")
+    os.close(master)
+    if done.wait(10) != 0:
+        raise AssertionError(f"the chat ended with {done.returncode}: {seen[-500:]}")
+    return seen.decode(errors="replace")
 
 
 def model(name):

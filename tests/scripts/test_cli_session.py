@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Sessions of `run`: what a file keeps is not computed again, changes nothing, and may be lost at any time."""
-import json, os, pathlib, pty, re, select, subprocess, tempfile, time, unittest
+import json, pathlib, re, tempfile, unittest
 
-from cli import SLUICE, TINY, Case, sluice
+from cli import TINY, Case, chat, sluice
 
 MODEL, OTHER = TINY / "llama-linear-spm.gguf", TINY / "gemma3.gguf"
 PROMPT = "a prompt that is long enough to fill a block of the cache and to begin another one"
@@ -63,25 +63,7 @@ class Session(Folder):
 class Talk(Folder):
     def talk(self, *lines):
         """A chat on a terminal; what it printed."""
-        master, slave = pty.openpty()
-        home = {**os.environ, "HOME": str(self.path.parent / "home"), "TERM": "dumb"}
-        home.pop("XDG_STATE_HOME", None)
-        args = [SLUICE, "run", str(MODEL), "--temp", "0", "-n", "8", "--ctx", "512", "--session", str(self.path)]
-        chat = subprocess.Popen(args, stdin=slave, stdout=slave, stderr=slave, env=home)
-        os.close(slave)
-        seen, deadline, lines = b"", time.monotonic() + 60, list(lines)
-        while time.monotonic() < deadline:
-            ready, _, _ = select.select([master], [], [], 1)
-            try:
-                more = os.read(master, 4096) if ready else b""
-            except OSError:
-                break
-            seen += more
-            if lines and seen.endswith(b"> "):
-                os.write(master, lines.pop(0).encode() + b"\n")
-        os.close(master)
-        self.assertEqual(chat.wait(10), 0, seen[-500:])
-        return seen.decode(errors="replace")
+        return chat(self.path.parent, MODEL, "--temp", "0", "-n", "8", "--ctx", "512", "--session", self.path, lines=lines)
 
     def test_a_chat_goes_on(self):
         kept = self.path.parent / "kept.json"

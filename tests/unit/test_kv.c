@@ -16,6 +16,7 @@ static uint64_t open_store[N_SEQ][2][BLK_LEN];          // what the open blocks 
 static int first_open[N_SEQ];                           // of the step
 static uint64_t store[SL_KV_N_CLASS][MAX_BLK][BLK_LEN]; // the pools' memory
 static int32_t want[N_SEQ][N_CTX], want_n[N_SEQ];
+static uint64_t n_found;                      // by reuse
 static int32_t deepest[N_SEQ], lowest[N_SEQ]; // how far a sequence was extended; where it was begun from cached blocks
 
 static uint64_t mix(uint64_t state, int32_t token) { return (state ^ (uint64_t)(token + 1)) * 0x9e3779b97f4a7c15u; }
@@ -25,6 +26,8 @@ static int32_t table_at(int c, int s, int i) { return kv.cls[c].table[s * kv.n_b
 static int32_t blocks(int32_t n) { return (n + BLK_LEN - 1) / BLK_LEN; }
 
 // ---- invariants -----------------------------------------------------------------------------------------------------
+
+static int32_t fill[MAX_BLK]; // positions of held blocks of class 0
 
 static void check_sequence(int s, uint32_t n_ref[SL_KV_N_CLASS][MAX_BLK]) {
     CHECK_INT(kv.length[s], want_n[s]);
@@ -44,6 +47,10 @@ static void check_sequence(int s, uint32_t n_ref[SL_KV_N_CLASS][MAX_BLK]) {
             else CHECK_INT(table_at(c, s, i), 0);
     }
     CHECK(memcmp(want[s], sl_kv_tokens(&kv, s), (size_t)want_n[s] * 4) == 0);
+    for (int i = 0; i < blocks(want_n[s]); i++) {
+        int32_t *f = &fill[table_at(0, s, i)];
+        *f = SL_MAX(*f, SL_MIN(BLK_LEN, want_n[s] - i * BLK_LEN));
+    }
     for (int i = 0; i < kv.n_shared[s]; i++)
         CHECK(kv.cls[0].node[table_at(0, s, i)] >= 0 &&
               kv.tree[table_at(0, s, i)].parent == (i ? table_at(0, s, i - 1) : -1));
@@ -97,7 +104,11 @@ static void check_class(int c, const uint32_t *n_ref) {
 static void check_invariants(void) {
     static uint32_t n_ref[SL_KV_N_CLASS][MAX_BLK];
     memset(n_ref, 0, sizeof n_ref);
+    memset(fill, 0, sizeof fill);
     for (int s = 0; s < N_SEQ; s++) check_sequence(s, n_ref);
+    int32_t n_unused = 0;
+    for (int b = 0; b < kv.cls[0].n_blk; b++) n_unused += n_ref[0][b] ? BLK_LEN - fill[b] : 0;
+    CHECK_INT(sl_kv_count_unused(&kv), n_unused);
     for (int c = 0; c < SL_KV_N_CLASS; c++) check_class(c, n_ref[c]);
     int n_node = 0;
     for (int b = 0; b < kv.cls[0].n_blk; b++) n_node += kv.cls[0].node[b] >= 0;
@@ -214,6 +225,7 @@ static void reuse(int s) {
     int32_t own = common(want[s], ids, SL_MIN(n, want_n[s]));
     int32_t got = sl_kv_reuse(&kv, s, ids, n);
     CHECK(got >= 0 && got <= n);
+    n_found += (uint64_t)got;
     if (kv.shape.window == 0 && !kv.shape.opens) CHECK(got >= SL_MAX(own, least));
     if (kv.shape.window == 0) CHECK(got / BLK_LEN >= SL_MAX(own, least) / BLK_LEN);
     if (got != own) lowest[s] = deepest[s] = got;
@@ -249,6 +261,44 @@ static void restore(int dst, int src) {
     sl_kv_commit(&kv, dst);
 }
 
+// Block i of a sequence, as if it had been read from a file. Fails on purpose now and then.
+static bool append(int s, const int32_t *ids, int i, bool has_window) {
+    uint64_t hash = 0;
+    REQUIRE_OK(sl_kv_append(&kv, s, has_window), sl_error_text());
+    if (test_below(10) == 0) return sl_kv_retract(&kv, s, i * BLK_LEN), false;
+    for (int pos = 0; pos < i * BLK_LEN; pos++) hash = mix(hash, ids[pos]);
+    for (int k = 0; k < BLK_LEN; k++) {
+        sl_kv_tokens(&kv, s)[i * BLK_LEN + k] = ids[i * BLK_LEN + k];
+        hash = mix(hash, ids[i * BLK_LEN + k]);
+        for (int c = 0; c < SL_KV_N_CLASS && kv.cls[c].n_blk; c++) {
+            if (c && !has_window) continue;
+            int32_t blk = table_at(c, s, i);
+            CHECK(kv.cls[c].n_ref[blk] == 1 && kv.cls[c].node[blk] < 0);
+            store[c][blk][k] = hash;
+        }
+    }
+    sl_kv_commit(&kv, s);
+    return true;
+}
+
+// A folder knows whole blocks of ids, with their windows or not; what there is is taken, as engine_store.c does it.
+static void reuse_from_disk(int s) {
+    int32_t ids[N_CTX], n = (int32_t)test_below(N_CTX + 1), n_disk = (int32_t)test_below((uint32_t)n / BLK_LEN + 1);
+    bool has_window = test_below(3) > 0;
+    if (!kv.shape.caches) return;
+    memcpy(ids, want[test_below(N_SEQ)], sizeof ids);
+    ids[test_below(N_CTX)] ^= 1;
+    int32_t got = sl_kv_reuse(&kv, s, ids, n), i;
+    while (got / BLK_LEN < n_disk && got % BLK_LEN) got = sl_kv_reuse(&kv, s, ids, got - got % BLK_LEN);
+    for (i = got / BLK_LEN; i < n_disk; i++)
+        if (!append(s, ids, i, has_window && test_below(20))) break;
+    got = sl_kv_reuse(&kv, s, ids, n);
+    CHECK(got >= 0 && got <= n);
+    if (kv.shape.window == 0) CHECK(got >= i * BLK_LEN);
+    memcpy(want[s], ids, sizeof ids);
+    want_n[s] = lowest[s] = deepest[s] = got;
+}
+
 static sl_kv_shape shape_of(int32_t n_blk, int32_t window, bool caches) {
     sl_kv_shape s = {.blk_len = BLK_LEN, .n_seq = N_SEQ, .n_ctx = N_CTX, .n_blk = n_blk, .n_row_max = N_ROW_MAX};
     s.window = window, s.caches = caches;
@@ -263,9 +313,10 @@ static void live(int32_t n_blk, int32_t window, bool caches, bool opens) {
     memset(want_n, 0, sizeof want_n);
     memset(deepest, 0, sizeof deepest);
     memset(lowest, 0, sizeof lowest);
+    n_found = 0;
     for (int op = 0; op < N_OP; op++) {
         int a = (int)test_below(N_SEQ), b = (int)test_below(N_SEQ);
-        switch (test_below(8)) {
+        switch (test_below(9)) {
         case 0:
         case 1:
         case 2: step(); break;
@@ -277,6 +328,7 @@ static void live(int32_t n_blk, int32_t window, bool caches, bool opens) {
         }
         case 5: fork_at(b, a, (int32_t)test_below((uint32_t)want_n[a] + 2)); break;
         case 6: reuse(a); break;
+        case 7: reuse_from_disk(a); break;
         default: restore(b, a);
         }
         check_invariants();
@@ -286,7 +338,7 @@ static void live(int32_t n_blk, int32_t window, bool caches, bool opens) {
     check_invariants();
     for (int c = 0; c < SL_KV_N_CLASS; c++) CHECK_INT(kv.cls[c].n_free + kv.cls[c].n_idle, kv.cls[c].n_blk); // no leak
     if (!caches) CHECK_INT(kv.cls[0].n_idle, 0);
-    else CHECK(kv.stats.n_reused > 0 && kv.stats.n_evicted > 0 && kv.cls[0].n_idle > 0);
+    else CHECK(n_found > 0 && kv.n_evicted > 0 && kv.cls[0].n_idle > 0);
     sl_kv_deinit(&kv);
 }
 
@@ -302,7 +354,7 @@ TEST(a_random_life_with_open_blocks) {
 
 // ---- single cases ---------------------------------------------------------------------------------------------------
 
-static void append(int s, const int32_t *ids, int32_t n) {
+static void extend_by(int s, const int32_t *ids, int32_t n) {
     sl_kv_copies copies;
     REQUIRE_OK(sl_kv_open(&kv, s, &copies), sl_error_text());
     sl_kv_opened(&kv, s, copies, true);
@@ -320,7 +372,7 @@ TEST(full_sequences_fit_beside_whatever_is_cached) {
         int s = round % N_SEQ;
         REQUIRE_OK(sl_kv_truncate(&kv, s, (int32_t)test_below((uint32_t)kv.length[s] + 1)), sl_error_text());
         for (int i = 0; i < N_CTX; i++) ids[i] = (int32_t)test_below(3);
-        append(s, ids, N_CTX - kv.length[s]);
+        extend_by(s, ids, N_CTX - kv.length[s]);
     }
     sl_kv_deinit(&kv);
 }
@@ -329,14 +381,14 @@ TEST(the_leaf_that_was_used_longest_ago_goes_first) {
     sl_kv_shape shape = {.blk_len = BLK_LEN, .n_seq = 1, .n_ctx = 12, .n_blk = 4, .caches = true};
     REQUIRE_OK(sl_kv_init(&kv, &shape), sl_error_text());
     const int32_t a[8] = {1, 1, 1, 1, 2, 2, 2, 2}, b[8] = {1, 1, 1, 1, 3, 3, 3, 3}, c[4] = {9, 9, 9, 9};
-    append(0, a, 8);
+    extend_by(0, a, 8);
     CHECK_INT(sl_kv_reuse(&kv, 0, b, 8), 4);
-    append(0, b + 4, 4); // a's second block is the oldest leaf
+    extend_by(0, b + 4, 4); // a's second block is the oldest leaf
     CHECK_INT(sl_kv_reuse(&kv, 0, c, 4), 0);
-    append(0, c, 4);
-    CHECK_INT(kv.stats.n_evicted, 0);
-    append(0, c, 4); // the fifth block of a pool of four
-    CHECK_INT(kv.stats.n_evicted, 1);
+    extend_by(0, c, 4);
+    CHECK_INT(kv.n_evicted, 0);
+    extend_by(0, c, 4); // the fifth block of a pool of four
+    CHECK_INT(kv.n_evicted, 1);
     CHECK_INT(sl_kv_reuse(&kv, 0, a, 8), 4);
     CHECK_INT(sl_kv_reuse(&kv, 0, b, 8), 8);
     CHECK_INT(sl_kv_reuse(&kv, 0, b, 6), 6); // inside a block
@@ -347,13 +399,13 @@ TEST(parts_of_blocks_are_cached_until_more_of_them_is) {
     sl_kv_shape shape = {.blk_len = BLK_LEN, .n_seq = 2, .n_ctx = 12, .n_blk = 6, .caches = true};
     REQUIRE_OK(sl_kv_init(&kv, &shape), sl_error_text());
     const int32_t a[7] = {1, 2, 3, 4, 5, 6, 7};
-    append(0, a, 6);
+    extend_by(0, a, 6);
     REQUIRE_OK(sl_kv_truncate(&kv, 0, 0), sl_error_text());
     CHECK_INT(kv.cls[0].n_idle, 2);
     CHECK_INT(sl_kv_reuse(&kv, 1, a, 7), 6);
-    append(1, a + 6, 1); // takes the leaf over
+    extend_by(1, a + 6, 1); // takes the leaf over
     CHECK_INT(kv.cls[0].n_free, 4);
-    append(0, a, 6); // the first block is there already
+    extend_by(0, a, 6); // the first block is there already
     CHECK_INT(kv.cls[0].n_free, 3);
     REQUIRE_OK(sl_kv_truncate(&kv, 0, 0), sl_error_text());
     REQUIRE_OK(sl_kv_truncate(&kv, 1, 0), sl_error_text());
@@ -364,7 +416,7 @@ TEST(parts_of_blocks_are_cached_until_more_of_them_is) {
 TEST(sharers_that_extend_together_need_one_copy_less_than_they_are) {
     sl_kv_shape shape = {.blk_len = BLK_LEN, .n_seq = 3, .n_ctx = BLK_LEN, .n_blk = 3};
     REQUIRE_OK(sl_kv_init(&kv, &shape), sl_error_text());
-    append(0, (int32_t[]){1}, 1);
+    extend_by(0, (int32_t[]){1}, 1);
     REQUIRE_OK(sl_kv_fork(&kv, 1, 0, 1), sl_error_text());
     REQUIRE_OK(sl_kv_fork(&kv, 2, 0, 1), sl_error_text());
     CHECK_INT(kv.cls[0].n_free, 2);
@@ -416,6 +468,10 @@ TEST(wrong_arguments_and_failed_allocations_leave_nothing) {
     CHECK_INT(sl_kv_extend(&kv, N_SEQ, 1), SL_BAD_ARG);
     CHECK_INT(sl_kv_extend(&kv, 0, -1), SL_FULL);
     CHECK_INT(sl_kv_extend(&kv, 0, N_ROW_MAX + 1), SL_BAD_ARG);
+    CHECK_INT(sl_kv_append(&kv, N_SEQ, true), SL_BAD_ARG);
+    REQUIRE_OK(sl_kv_extend(&kv, 0, 1), sl_error_text());
+    CHECK_INT(sl_kv_append(&kv, 0, true), SL_BAD_ARG); // not at the end of a block
+    sl_kv_retract(&kv, 0, 0);
     CHECK_INT(sl_kv_fork(&kv, 0, N_SEQ, 0), SL_BAD_ARG);
     CHECK_INT(sl_kv_truncate(&kv, 0, 1), SL_BAD_ARG);
     CHECK_INT(sl_kv_fill(&kv, 0, 100, 0), SL_BAD_ARG); // not a window

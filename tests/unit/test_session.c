@@ -11,64 +11,12 @@
 #include <unistd.h>
 
 #include "base/xxh64.h"
-#include "engine/engine.h"
-#include "harness.h"
-
-static sl_model *open_model(const char *name) {
-    char path[4200];
-    sl_model *m;
-    snprintf(path, sizeof path, "%s/%s.gguf", test_source_path("tests/golden/tiny"), name);
-    REQUIRE_OK(sl_model_open(&m, path, NULL), sl_error_text());
-    return m;
-}
-
-static sl_engine_options options_of(const sl_backend *backend, sl_type type) {
-    return (sl_engine_options){
-        .backend = backend,
-        .n_ctx = 256,
-        .n_seq = 3,
-        .n_row_max = 24,
-        .n_logit_max = 1,
-        .n_thread = 1,
-        .n_thread_prefill = 1,
-        .type_k = type,
-        .type_v = type,
-        .prefix_cache = true,
-    };
-}
-
-static sl_engine *open_engine(const sl_model *m, const sl_engine_options *o) {
-    sl_engine *e;
-    REQUIRE_OK(sl_engine_create(&e, m, o), sl_error_text());
-    return e;
-}
-
-enum { N_VOCAB = 256, N = 100 }; // ids that every tiny model has
-
-static void random_ids(int32_t *ids, int n) {
-    for (int i = 0; i < n; i++) ids[i] = (int32_t)test_below(N_VOCAB);
-}
-
-static void prefill(sl_engine *e, int32_t seq, const int32_t *ids, size_t n) {
-    REQUIRE_OK(sl_engine_prefill(e, seq, ids, n, NULL, NULL), sl_error_text());
-}
+#include "engine_case.h"
 
 // Sequence 0 with N random ids, which the caller gets.
 static void fill(sl_engine *e, int32_t ids[N]) {
     random_ids(ids, N);
     prefill(e, 0, ids, N);
-}
-
-static void same_logits(sl_engine *a, sl_engine *b) {
-    REQUIRE(sl_engine_logits(a, 0) && sl_engine_logits(b, 0));
-    size_t n_bytes = sl_engine_plan(a, 0)->n_vocab * sizeof(float);
-    CHECK(memcmp(sl_engine_logits(a, 0), sl_engine_logits(b, 0), n_bytes) == 0);
-}
-
-static const char *file_path(const char *name) {
-    static char path[4200];
-    snprintf(path, sizeof path, "%s/%s", test_scratch_dir(), name);
-    return path;
 }
 
 static sl_status load(sl_engine *e, int32_t seq, const char *path) {
@@ -123,20 +71,6 @@ TEST(codes_go_on_as_if_they_had_never_been_away) {
 TEST(gemma_goes_on_as_if_it_had_never_been_away) { there_and_back("gemma3", &sl_backend_cpu, SL_TYPE_F16); }
 
 // ---- refusals -------------------------------------------------------------------------------------------------------
-
-static size_t read_file(const char *path, uint8_t *out, size_t cap) {
-    FILE *f = fopen(path, "rb");
-    REQUIRE(f);
-    size_t n = fread(out, 1, cap, f);
-    fclose(f);
-    REQUIRE(n > 0 && n < cap);
-    return n;
-}
-
-static void write_file(const char *path, const uint8_t *bytes, size_t n) {
-    FILE *f = fopen(path, "wb");
-    REQUIRE(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
-}
 
 static void refused(sl_engine *e, sl_status want, const char *words) {
     CHECK_INT(load(e, 0, file_path("s")), want);
