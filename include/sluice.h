@@ -365,6 +365,12 @@ sluice_status sluice_sampler_create(sluice_sampler **out, int32_t n_vocab, int32
 void sluice_sampler_destroy(sluice_sampler **sampler);
 void sluice_sampler_accept(sluice_sampler *sampler,
                            int32_t token); /* of the prompt, or a sampled one, for the penalties */
+/* Where a sampler stands, as bytes (n_bytes; yours, sluice_free): its random numbers, and the tokens that penalties
+ * look back on. Kept among the own bytes of a session, they let a sampler of the same options go on in another process
+ * with the same tokens. restore: whatever the sampler has seen before; other bytes are SLUICE_BAD_FILE, and change
+ * nothing. */
+sluice_status sluice_sampler_save(const sluice_sampler *sampler, char **state, size_t *n_bytes);
+sluice_status sluice_sampler_restore(sluice_sampler *sampler, const char *state, size_t n_bytes);
 /* Chooses a token by logits (n_vocab); does not accept it. SLUICE_BAD_INPUT if they hold a NaN or nothing above -inf.
  * */
 sluice_status sluice_sample(sluice_sampler *sampler, const float *logits, int32_t *token);

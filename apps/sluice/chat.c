@@ -16,7 +16,7 @@ typedef struct chat_state {
     session *session;
     const run_options *options;
     conversation said;
-    int64_t n_turn; // so that /retry draws other numbers
+    chat_draws draws; // by turn, so that /retry draws other numbers
     bool leave;
 } chat_state;
 
@@ -32,7 +32,7 @@ static int emit_answer(void *user, const char *bytes, size_t n) {
 
 // What goes wrong is printed; the chat goes on.
 static void keep_session(chat_state *c) {
-    if (c->options->session_path) saved_session_store(c->session, &c->said, c->options->session_path);
+    if (c->options->session_path) saved_session_store(c->session, &c->said, c->draws, c->options->session_path);
 }
 
 static int answer_turn(chat_state *c, const int32_t *ids, size_t n_ids) {
@@ -46,7 +46,7 @@ static int answer_turn(chat_state *c, const int32_t *ids, size_t n_ids) {
         return APP_OK;
     }
     run_options options = *c->options;
-    options.seed += c->n_turn++;
+    options.seed = c->draws.seed + c->draws.n_turn++;
     answer a = {0};
     generate_request request = {.ids = ids, .n_ids = n_ids, .n_max = options.n_max, .n_top = -1, .emit = emit_answer};
     int result = run_create_sampler(&request.sampler, c->session, &options);
@@ -195,12 +195,14 @@ static int take_message(chat_state *c, const text *message) {
 }
 
 int chat(session *s, const run_options *options) {
-    chat_state c = {.session = s, .options = options};
+    chat_state c = {.session = s, .options = options, .draws = {.seed = options->seed}};
     line_editor *editor = NULL;
     text message = {0};
     bool plain = options->raw || !s->model_info.has_chat_template;
     int result = conversation_init(&c.said, plain, options->tools_path);
-    if (result == APP_OK && options->session_path) result = saved_session_load(s, &c.said, options->session_path);
+    if (result == APP_OK && options->session_path)
+        result = saved_session_load(s, &c.said, &c.draws, options->session_path);
+    if (c.draws.seed < 0) c.draws.seed = run_seed_by_clock();
     if (result == APP_OK && options->system) result = conversation_set_system(&c.said, options->system);
     if (result == APP_OK) result = line_editor_open(&editor);
     if (result == APP_OK) fprintf(stderr, "%s %s; /help lists the commands.\n", s->model_info.arch, s->model_info.name);

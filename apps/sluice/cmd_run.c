@@ -40,7 +40,8 @@ static const option sampling_table[] = {
     {0, "top-p", OPTION_REAL, AT(top_p), "P", 0, 1, "keep the most likely share P (0.95; 1: all)"},
     {0, "min-p", OPTION_REAL, AT(min_p), "P", 0, 1, "drop what is under P times the likeliest (0.05; 0: none)"},
     {0, "temp", OPTION_REAL, AT(temp), "T", 0, 100, "temperature (0.8); 0 takes the most likely token"},
-    {0, "seed", OPTION_SEED, AT(seed), "S", 0, 9.2e18, "start of the random numbers (by the clock)"},
+    {0, "seed", OPTION_SEED, AT(seed), "S", 0, 9.2e18,
+     "start of the random numbers (by the clock, or as the session has it)"},
 };
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
@@ -49,10 +50,13 @@ static void set_defaults(run_options *o) {
     sluice_sampler_options d = sluice_sampler_options_default();
     *o = (run_options){.n_max = -1, .n_top = -1, .temp = d.temp, .top_k = d.top_k, .top_p = d.top_p, .min_p = d.min_p};
     o->typical_p = d.typical_p, o->repeat_penalty = d.repeat_penalty, o->presence_penalty = d.presence_penalty;
-    o->frequency_penalty = d.frequency_penalty, o->penalty_window = d.penalty_window;
+    o->frequency_penalty = d.frequency_penalty, o->penalty_window = d.penalty_window, o->seed = -1;
+}
+
+int64_t run_seed_by_clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    o->seed = ((int64_t)now.tv_sec * 1000003 + now.tv_nsec) & 0x7fffffff;
+    return ((int64_t)now.tv_sec * 1000003 + now.tv_nsec) & 0x7fffffff;
 }
 
 static int parse_bias(const session *s, const option_list *list, int32_t *ids, float *values) {
@@ -104,9 +108,10 @@ static int emit_out(void *user, const char *bytes, size_t n) {
     return out_write(bytes, n);
 }
 
-static int store(const session *s, conversation *c, const answer *a, const char *path) {
+static int store(const session *s, conversation *c, const answer *a, const run_options *options) {
     int result = a->text.n ? conversation_add(c, "assistant", a->text.data, a->text.n) : APP_OK;
-    return result == APP_OK ? saved_session_store(s, c, path) : result;
+    chat_draws next = {.seed = options->seed, .n_turn = 1};
+    return result == APP_OK ? saved_session_store(s, c, next, options->session_path) : result;
 }
 
 static int run_once(session *s, const run_options *options, const text *prompt) {
@@ -116,7 +121,7 @@ static int run_once(session *s, const run_options *options, const text *prompt) 
     conversation c;
     sluice_sampler *sampler = NULL;
     int result = encode_prompt(&c, s, options, prompt, &ids, &n_ids);
-    if (result == APP_OK && options->session_path) result = saved_session_load(s, NULL, options->session_path);
+    if (result == APP_OK && options->session_path) result = saved_session_load(s, NULL, NULL, options->session_path);
     if (result == APP_OK) result = run_create_sampler(&sampler, s, options);
     if (result == APP_OK) {
         generate_request request = {.ids = ids,
@@ -129,7 +134,7 @@ static int run_once(session *s, const run_options *options, const text *prompt) 
         if (result == APP_OK) result = options->json ? run_print_json(s, options, &request, &a) : out_write("\n", 1);
         if (result == APP_OK) run_print_speed(s, &a);
         if (result == APP_OK) session_keep_prefixes(s);
-        if (result == APP_OK && options->session_path) result = store(s, &c, &a, options->session_path);
+        if (result == APP_OK && options->session_path) result = store(s, &c, &a, options);
         if (result == APP_OK && a.stop == STOP_INTERRUPTED) result = APP_INTERRUPTED;
     }
     answer_free(&a);
@@ -191,6 +196,7 @@ int cmd_run(int argc, char **argv) {
     if (!engine.repack && options.n_max >= 0 && options.n_max < COPIES_PAY) engine.repack = "off";
     engine.prefix_cache = true;
     if (result == APP_OK) result = session_open_engine(&s, &engine, 1);
+    if (!interactive && options.seed < 0) options.seed = run_seed_by_clock();
     if (result == APP_OK) result = interactive ? chat(&s, &options) : run_once(&s, &options, &prompt);
     session_close(&s);
     text_free(&prompt);

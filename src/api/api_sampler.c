@@ -56,6 +56,20 @@ void sluice_sampler_accept(sluice_sampler *sampler, int32_t token) {
     if (sampler) sl_sampler_accept(sampler->sampler, token);
 }
 
+sluice_status sluice_sampler_save(const sluice_sampler *sampler, char **state, size_t *n_bytes) {
+    API_NEED(state);
+    API_NEED(n_bytes);
+    *state = NULL, *n_bytes = 0;
+    API_NEED(sampler);
+    return api_fail(sl_sampler_save(sampler->sampler, (uint8_t **)state, n_bytes));
+}
+
+sluice_status sluice_sampler_restore(sluice_sampler *sampler, const char *state, size_t n_bytes) {
+    API_NEED(sampler);
+    API_NEED(state);
+    return api_fail(sl_sampler_restore(sampler->sampler, (const uint8_t *)state, n_bytes));
+}
+
 sluice_status sluice_sample(sluice_sampler *sampler, const float *logits, int32_t *token) {
     API_NEED(token);
     *token = 0;

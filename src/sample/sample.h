@@ -35,6 +35,10 @@ void sl_sampler_destroy(sl_sampler *sampler); // NULL is fine
 void sl_sampler_accept(sl_sampler *sampler, int32_t token);
 // Would it take the largest logit as it is?
 bool sl_sampler_takes_best(const sl_sampler *sampler);
+// Where it stands, as bytes for sl_free: the generator, and the tokens that penalties look back on.
+sl_status sl_sampler_save(const sl_sampler *sampler, uint8_t **out, size_t *n_bytes);
+// Puts it there, whatever it has seen before. SL_BAD_FILE: those are no such bytes, and nothing has changed.
+sl_status sl_sampler_restore(sl_sampler *sampler, const uint8_t *bytes, size_t n_bytes);
 // logits (n_vocab)
 sl_status sl_sampler_sample(sl_sampler *sampler, const float *logits, int32_t *token);
 

@@ -127,6 +127,53 @@ void sl_sampler_accept(sl_sampler *s, int32_t token) {
     s->next = s->next + 1 == s->n_window ? 0 : s->next + 1;
 }
 
+// ---- there and back -----------------------------------------------------------------------------
+
+typedef struct saved { // then the tokens, (n_held) int32, oldest first; little-endian
+    char magic[4];
+    int32_t n_held;
+    uint64_t rng_state;
+} saved;
+_Static_assert(sizeof(saved) == 16, "as it is saved");
+
+static const char magic[4] = {'s', 'l', 'S', '1'};
+
+sl_status sl_sampler_save(const sl_sampler *s, uint8_t **out, size_t *n_bytes) {
+    saved head = {.n_held = s->n_held, .rng_state = s->rng.state};
+    memcpy(head.magic, magic, sizeof magic);
+    *n_bytes = 0;
+    SL_TRY(sl_alloc(out, sizeof head + (size_t)s->n_held * sizeof *s->window, 1, "the state of a sampler"));
+    *n_bytes = sizeof head + (size_t)s->n_held * sizeof *s->window;
+    memcpy(*out, &head, sizeof head);
+    int32_t slot = s->n_held < s->n_window ? 0 : s->next; // the oldest
+    for (int32_t i = 0; i < s->n_held; i++, slot = slot + 1 == s->n_window ? 0 : slot + 1)
+        memcpy(*out + sizeof head + (size_t)i * sizeof slot, &s->window[slot], sizeof slot);
+    return SL_OK;
+}
+
+static int32_t token_at(const uint8_t *bytes, int32_t i) {
+    int32_t token;
+    memcpy(&token, bytes + sizeof(saved) + (size_t)i * sizeof token, sizeof token);
+    return token;
+}
+
+sl_status sl_sampler_restore(sl_sampler *s, const uint8_t *bytes, size_t n_bytes) {
+    saved head = {.n_held = -1};
+    if (n_bytes >= sizeof head) memcpy(&head, bytes, sizeof head);
+    if (memcmp(head.magic, magic, sizeof magic) != 0 || head.n_held < 0 ||
+        (n_bytes - sizeof head) / sizeof(int32_t) != (size_t)head.n_held || n_bytes % sizeof(int32_t) != 0)
+        return SL_FAIL(SL_BAD_FILE, "%zu bytes are not the state of a sampler", n_bytes);
+    for (int32_t i = 0; i < head.n_held; i++)
+        if (token_at(bytes, i) < 0 || token_at(bytes, i) >= s->n_vocab)
+            return SL_FAIL(SL_BAD_FILE, "the state of a sampler has token %d, past a vocabulary of %d",
+                           token_at(bytes, i), s->n_vocab);
+    s->rng.state = head.rng_state;
+    s->n_held = s->next = 0;
+    if (s->n_window) memset(s->count, 0, (size_t)s->n_vocab * sizeof *s->count);
+    for (int32_t i = 0; i < head.n_held; i++) sl_sampler_accept(s, token_at(bytes, i));
+    return SL_OK;
+}
+
 // ---- bias and penalties -------------------------------------------------------------------------
 
 static void apply_bias(sl_sampler *s) {

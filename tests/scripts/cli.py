@@ -25,8 +25,9 @@ def sluice(*args, stdin=b"", seconds=SECONDS, **more):
     return subprocess.run([SLUICE, *map(str, args)], input=stdin, stderr=subprocess.PIPE, timeout=seconds * 2, **more)
 
 
-def chat(folder, *args, lines, seconds=SECONDS):
-    """`sluice run` on a terminal, which is given the lines one after the other; what it printed. Its state is in folder."""
+def chat(folder, *args, lines, seconds=SECONDS, killed=False):
+    """`sluice run` on a terminal, which is given the lines one after the other; what it printed. Its state is in folder.
+    The last line leaves it, or it is killed when it asks for one more."""
     master, slave = pty.openpty()
     home = {**os.environ, "HOME": str(pathlib.Path(folder) / "home"), "TERM": "dumb"}
     home.pop("XDG_STATE_HOME", None)
@@ -40,10 +41,13 @@ def chat(folder, *args, lines, seconds=SECONDS):
         except OSError:
             break
         seen += more
-        if lines and seen.endswith(b"> "):
+        if seen.endswith(b"> ") and (lines or killed):
+            if not lines:
+                done.kill()
+                break
             os.write(master, lines.pop(0).encode() + b"\n")
     os.close(master)
-    if done.wait(10) != 0:
+    if done.wait(10) != (-9 if killed else 0):
         raise AssertionError(f"the chat ended with {done.returncode}: {seen[-500:]}")
     return seen.decode(errors="replace")
 

@@ -61,9 +61,27 @@ class Session(Folder):
 
 
 class Talk(Folder):
-    def talk(self, *lines):
+    def talk(self, *lines, sampling=("--temp", "0"), name="session", killed=False):
         """A chat on a terminal; what it printed."""
-        return chat(self.path.parent, MODEL, "--temp", "0", "-n", "8", "--ctx", "512", "--session", self.path, lines=lines)
+        session = ("--session", self.path.with_name(name))
+        return chat(self.path.parent, MODEL, *sampling, "-n", "8", "--ctx", "512", *session, lines=lines, killed=killed)
+
+    def test_a_chat_that_was_killed_draws_as_if_it_had_not_been(self):
+        """Turns of sampled answers with penalties, in one process and in one for each turn, killed at the next prompt."""
+        lines = [f"message {i}" for i in range(5)]
+        for seed in ("7", None):  # given each time, or kept
+            sampling = ("--temp", "1.5", "--repeat-penalty", "1.3", "--presence-penalty", "0.5")
+            first = sampling + ("--seed", seed or "11")
+            whole = self.path.parent / "whole.json"
+            self.talk(*lines, f"/save {whole}", "/quit", sampling=first, name=f"whole-{seed}")
+            for i, line in enumerate(lines):
+                self.talk(line, sampling=first if seed or i == 0 else sampling, name=f"killed-{seed}", killed=True)
+            pieces = self.path.parent / "pieces.json"
+            self.talk(f"/save {pieces}", "/quit", name=f"killed-{seed}")
+            said = json.loads(whole.read_text())["messages"]
+            self.assertEqual(json.loads(pieces.read_text())["messages"], said)
+            answers = [m["content"] for m in said if m["role"] == "assistant"]
+            self.assertEqual(len(set(answers)), 5)
 
     def test_a_chat_goes_on(self):
         kept = self.path.parent / "kept.json"

@@ -303,6 +303,85 @@ TEST(a_seed_gives_the_recorded_tokens) {
     sl_sampler_destroy(s);
 }
 
+// ---- there and back -----------------------------------------------------------------------------
+
+enum { N_HISTORY = 50 };
+
+static sl_sampler *open_penal(int32_t window, uint64_t seed) {
+    sl_sampler_options o = off;
+    o.seed = seed, o.penalty_window = window, o.temp = 3;
+    o.repeat_penalty = 1.2f, o.presence_penalty = 0.5f, o.frequency_penalty = 0.4f;
+    sl_sampler *s;
+    REQUIRE_OK(sl_sampler_create(&s, N, N_HISTORY, &o), sl_error_text());
+    return s;
+}
+
+static void draw(sl_sampler *s, const float *logits, int32_t *tokens, int n) {
+    for (int i = 0; i < n; i++) {
+        REQUIRE_OK(sl_sampler_sample(s, logits, &tokens[i]), sl_error_text());
+        sl_sampler_accept(s, tokens[i]);
+    }
+}
+
+TEST(a_sampler_goes_on_from_where_another_one_stood) {
+    const int32_t windows[] = {0, 1, 3, 64, -1};
+    float logits[N];
+    int32_t want[100], got[100];
+    fill(logits, N);
+    for (int w = 0; w < 5; w++)
+        for (int n_before = 0; n_before < 100; n_before += 11) {
+            sl_sampler *a = open_penal(windows[w], 7), *b = open_penal(windows[w], 8);
+            uint8_t *bytes;
+            size_t n_bytes;
+            draw(a, logits, got, n_before);
+            draw(b, logits, got, 37); // what it has seen is forgotten
+            REQUIRE_OK(sl_sampler_save(a, &bytes, &n_bytes), sl_error_text());
+            REQUIRE_OK(sl_sampler_restore(b, bytes, n_bytes), sl_error_text());
+            draw(a, logits, want, 100);
+            draw(b, logits, got, 100);
+            CHECK(memcmp(got, want, sizeof got) == 0);
+            REQUIRE_OK(sl_sampler_restore(b, bytes, n_bytes), sl_error_text()); // and back again
+            draw(b, logits, got, 100);
+            CHECK(memcmp(got, want, sizeof got) == 0);
+            sl_free(bytes);
+            sl_sampler_destroy(a);
+            sl_sampler_destroy(b);
+        }
+}
+
+TEST(what_is_no_state_of_a_sampler_changes_nothing) {
+    sl_sampler *s = open_penal(64, 7), *same = open_penal(64, 7);
+    float logits[N];
+    int32_t want[100], got[100];
+    uint8_t *bytes, bad[400];
+    size_t n;
+    fill(logits, N);
+    draw(s, logits, got, 60);
+    draw(same, logits, got, 60);
+    REQUIRE_OK(sl_sampler_save(s, &bytes, &n), sl_error_text());
+    CHECK_INT(n, 16 + 4 * N_HISTORY);
+    for (size_t cut = 0; cut < n; cut++) CHECK_INT(sl_sampler_restore(s, bytes, cut), SL_BAD_FILE);
+    memcpy(bad, bytes, n), memset(bad + n, 0, 4);
+    CHECK_INT(sl_sampler_restore(s, bad, n + 4), SL_BAD_FILE);
+    CHECK_INT(sl_sampler_restore(s, bad, n + 1), SL_BAD_FILE);
+    for (size_t at = 0; at < 8; at++) { // magic and number
+        bad[at] ^= 0x80;
+        CHECK_INT(sl_sampler_restore(s, bad, n), SL_BAD_FILE);
+        bad[at] ^= 0x80;
+    }
+    for (size_t at = 17; at < n; at += 4) { // tokens
+        bad[at] = 0xff;
+        CHECK_INT(sl_sampler_restore(s, bad, n), SL_BAD_FILE);
+        bad[at] = 0;
+    }
+    draw(s, logits, got, 100);
+    draw(same, logits, want, 100);
+    CHECK(memcmp(got, want, sizeof got) == 0);
+    sl_free(bytes);
+    sl_sampler_destroy(s);
+    sl_sampler_destroy(same);
+}
+
 TEST(own_exp_is_as_good_as_the_library) {
     CHECK(sl_exp_negative(0) == 1);
     CHECK(sl_exp_negative(-INFINITY) == 0 && sl_exp_negative(-1e300) == 0 && sl_exp_negative(-709) == 0);

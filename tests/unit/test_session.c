@@ -12,6 +12,7 @@
 
 #include "base/xxh64.h"
 #include "engine_case.h"
+#include "sample/sample.h"
 
 // Sequence 0 with N random ids, which the caller gets.
 static void fill(sl_engine *e, int32_t ids[N]) {
@@ -196,6 +197,77 @@ TEST(a_full_disk_leaves_the_old_file) {
         CHECK_INT(status, SL_NO_MEMORY);
         REQUIRE_OK(load(e, 1, file_path("s")), sl_error_text());
     }
+    sl_engine_destroy(e);
+    sl_model_close(m);
+}
+
+// ---- sampled text ---------------------------------------------------------------------------------------------------
+
+static sl_sampler *open_sampler(uint64_t seed) {
+    sl_sampler_options o = {.temp = 1.5f, .top_p = 0.95f, .typical_p = 1, .penalty_window = 20, .seed = seed};
+    o.repeat_penalty = 1.2f, o.frequency_penalty = 0.3f;
+    sl_sampler *s;
+    REQUIRE_OK(sl_sampler_create(&s, N_VOCAB, 256, &o), sl_error_text());
+    return s;
+}
+
+// Goes on with `token` by n more; the last, which the sequence does not hold yet, is returned.
+static int32_t speak(sl_engine *e, sl_sampler *s, int32_t token, int32_t *said, int n) {
+    for (int i = 0; i < n; i++) {
+        REQUIRE_OK(sl_engine_step(e, &(sl_row){token, 0, sl_engine_seq_length(e, 0), true}, 1), sl_error_text());
+        REQUIRE_OK(sl_sampler_sample(s, sl_engine_logits(e, 0), &token), sl_error_text());
+        sl_sampler_accept(s, token);
+        said[i] = token;
+    }
+    return token;
+}
+
+// n tokens more than the file at `path` has, if there is one, to `fd`; then all of it is in the file.
+static _Noreturn void speak_and_die(sl_engine *e, const char *path, bool goes_on, int n, int fd) {
+    sl_sampler *s = open_sampler(goes_on ? 99 : 5); // what it draws by is in the file
+    char *kept = NULL, *keeps;
+    uint8_t *state;
+    int32_t token = 1, said[N];
+    size_t n_bytes;
+    if (goes_on) {
+        REQUIRE_OK(sl_engine_session_load(e, 0, path, &kept, &n_bytes), sl_error_text());
+        memcpy(&token, kept, sizeof token);
+        REQUIRE_OK(sl_sampler_restore(s, (uint8_t *)kept + sizeof token, n_bytes - sizeof token), sl_error_text());
+    }
+    token = speak(e, s, token, said, n);
+    REQUIRE_OK(sl_sampler_save(s, &state, &n_bytes), sl_error_text());
+    REQUIRE(keeps = malloc(n_bytes + sizeof token));
+    memcpy(keeps, &token, sizeof token);
+    memcpy(keeps + sizeof token, state, n_bytes);
+    REQUIRE_OK(sl_engine_session_save(e, 0, path, keeps, n_bytes + sizeof token), sl_error_text());
+    REQUIRE(write(fd, said, (size_t)n * sizeof *said) == (ssize_t)((size_t)n * sizeof *said));
+    kill(getpid(), SIGKILL);
+    _exit(1);
+}
+
+TEST(sampled_text_goes_on_as_if_nobody_had_been_killed) {
+    enum { N_SAID = 60 };
+    sl_model *m = open_model("llama-linear-spm");
+    sl_engine_options o = options_of(&sl_backend_ref, SL_TYPE_F32); // has no threads, which a fork would lose
+    sl_engine *e = open_engine(m, &o);
+    sl_sampler *s = open_sampler(5);
+    int32_t want[N_SAID], got[N_SAID];
+    const char *path = file_path("killed");
+    speak(e, s, 1, want, N_SAID);
+    REQUIRE_OK(sl_engine_seq_truncate(e, 0, 0), sl_error_text());
+    for (int n_done = 0, n; n_done < N_SAID; n_done += n) {
+        n = SL_MIN(7, N_SAID - n_done);
+        int fd[2], status;
+        REQUIRE(pipe(fd) == 0);
+        pid_t child = fork();
+        if (child == 0) speak_and_die(e, path, n_done > 0, n, fd[1]);
+        close(fd[1]);
+        REQUIRE(read(fd[0], got + n_done, (size_t)n * sizeof *got) == (ssize_t)((size_t)n * sizeof *got));
+        close(fd[0]);
+        REQUIRE(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+    }
+    CHECK(memcmp(got, want, sizeof got) == 0);
+    sl_sampler_destroy(s);
     sl_engine_destroy(e);
     sl_model_close(m);
 }
