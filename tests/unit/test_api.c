@@ -374,6 +374,18 @@ TEST(samplers) {
     sluice_sampler_accept(sampler, 4);
     REQUIRE_OK(sluice_sample(sampler, logits, &token), sluice_last_error());
     CHECK(token >= 0 && token < 4);
+    char *state = (void *)&dirty;
+    size_t n = 7;
+    BAD(sluice_sampler_save(NULL, &state, &n));
+    CHECK(state == NULL && n == 0);
+    BAD(sluice_sampler_save(sampler, NULL, &n));
+    BAD(sluice_sampler_save(sampler, &state, NULL));
+    REQUIRE_OK(sluice_sampler_save(sampler, &state, &n), sluice_last_error());
+    BAD(sluice_sampler_restore(NULL, state, n));
+    BAD(sluice_sampler_restore(sampler, NULL, n));
+    REFUSED(SLUICE_BAD_FILE, sluice_sampler_restore(sampler, state, n - 1));
+    REQUIRE_OK(sluice_sampler_restore(sampler, state, n), sluice_last_error());
+    sluice_free(state);
     sluice_sampler_destroy(&sampler);
     sluice_sampler_destroy(&sampler);
     sluice_sampler_destroy(NULL);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // sl_test: MODULES sluice
 //
-// What an engine says of itself: numbers of threads, which may come from a file that is stale or torn, and the cost of
-// a step, which has to be what its plan adds up to.
+// What an engine says of itself: numbers of threads, which may come from a file that is stale or torn; the cost of
+// a step, which has to be what its plan adds up to; and what it has of prompts from a folder.
 #include "harness.h"
 
 #include <stdio.h>
@@ -119,5 +119,38 @@ TEST(costs_of_impossible_steps_are_refused) {
     CHECK_INT(sluice_engine_get_cost(NULL, 1, 0, &cost), SLUICE_BAD_ARG);
     CHECK_INT(sluice_engine_get_cost(engine, 1, 0, NULL), SLUICE_BAD_ARG);
     sluice_engine_destroy(&engine);
+    sluice_model_close(&model);
+}
+
+// ---- prefixes -----------------------------------------------------------------------------------
+
+static sluice_engine_stats stats_after(const sluice_model *model, const char *folder, const int32_t *ids, size_t n) {
+    sluice_engine *engine;
+    sluice_engine_stats stats;
+    sluice_engine_options o = sluice_engine_options_default();
+    o.n_ctx = 256, o.n_row_max = 32, o.n_thread = 1, o.prefix_path = folder;
+    REQUIRE_OK(sluice_engine_create(&engine, model, &o), sluice_last_error());
+    REQUIRE_OK(sluice_prefill(engine, 0, ids, n, NULL, NULL), sluice_last_error());
+    REQUIRE_OK(sluice_prefix_save(engine), sluice_last_error()); // does nothing without a folder
+    REQUIRE_OK(sluice_engine_get_stats(engine, &stats), sluice_last_error());
+    CHECK_INT(stats.n_prompt, n);
+    CHECK_INT(stats.n_blk, 8);
+    CHECK_INT(stats.n_blk_held, (n + 31) / 32);
+    CHECK_INT(stats.n_pos_held, n);
+    sluice_engine_destroy(&engine);
+    return stats;
+}
+
+TEST(a_folder_of_prefixes_outlives_its_engine) {
+    sluice_model *model = open_model("qwen3");
+    char folder[512];
+    int32_t ids[100];
+    for (int i = 0; i < 100; i++) ids[i] = i;
+    snprintf(folder, sizeof folder, "%s/prefixes", test_scratch_dir());
+    CHECK_INT(stats_after(model, NULL, ids, 100).disk_bytes, 0);
+    sluice_engine_stats first = stats_after(model, folder, ids, 100), again = stats_after(model, folder, ids, 97);
+    CHECK(first.n_disk == 0 && first.disk_bytes > 0);
+    CHECK(again.n_disk == 96 && again.n_reused == 0 && again.n_row == 1);
+    CHECK_INT(sluice_prefix_save(NULL), SLUICE_BAD_ARG);
     sluice_model_close(&model);
 }

@@ -80,6 +80,11 @@ static void there_and_back(const char *name, const sl_backend *backend, sl_type 
     sl_engine_options o = options_with(backend, type, folder);
     o.n_ctx = (uint32_t)n_ctx;
     sl_engine *a = open_engine(m, &o), *b = open_engine(m, &o);
+    sl_engine_memory memory;
+    sl_engine_estimate estimate;
+    sl_engine_get_memory(a, &memory);
+    REQUIRE_OK(sl_engine_estimate_make(&estimate, m, &o), sl_error_text());
+    CHECK_INT(estimate.memory.other_bytes, memory.other_bytes);
     o.prefix_path = NULL, o.prefix_cache = false;
     sl_engine *fresh = open_engine(m, &o);
     int32_t ids[512], n = n_ctx - 40;
