@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the tests of the program share: running it within limits, and the models."""
-import json, os, pathlib, pty, resource, select, subprocess, time, unittest
+import json, os, pathlib, pty, resource, select, subprocess, tempfile, time, unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SLUICE = os.environ.get("SLUICE_BIN", str(ROOT / "build/apps/sluice"))
@@ -78,3 +78,10 @@ class Case(unittest.TestCase):
         for word in words:
             self.assertIn(word, reason)
         return reason
+
+
+class FolderCase(Case):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Prefixes of `run`: what memory and a folder keep of prompts is not computed again, and the figures say so."""
-import pathlib, re, resource, signal, tempfile, unittest
+import re, resource, signal, unittest
 
-from cli import SMOLLM2, TINY, Case, chat, limit, model, sluice
+from cli import SMOLLM2, TINY, FolderCase, chat, limit, model, sluice
 
 MODEL, OTHER = TINY / "llama-linear-spm.gguf", TINY / "gemma3.gguf"
 PROMPT = "a prompt that is long enough to fill two blocks of the cache and to begin another one, and then some more of it"
 
 
-class Folder(Case):
+class PrefixCase(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.disk = self.folder / "prefixes"
 
     def files(self):
@@ -22,7 +20,7 @@ class Folder(Case):
         return sluice("run", path, "-p", prompt, "-n", "12", "--temp", "0", "--ctx", "512", "--json", *more, **limits)
 
 
-class Disk(Folder):
+class Disk(PrefixCase):
     def run_kept(self, *more, **args):
         out = self.ok_json(self.run_once("--kv-disk", self.disk, *more, **args))
         kv, prompt = out["kv"], out["kv"]["prompt"]
@@ -89,12 +87,10 @@ class Disk(Folder):
         self.refused(self.run_once("--kv-disk", self.disk, "--kv-disk-gib", "0"), "kv-disk-gib", status=2)
 
 
-class Chat(Folder):
-    TURNS = 50
-
-    def turns(self, path, *more, n=TURNS, first=0, seconds=300):
+class ChatCase(PrefixCase):
+    def turns(self, path, *more, n=50, seconds=300):
         """Messages of one length; the tokens that each turn computed, and what /stats said at the end."""
-        lines = [f"Tell me the fact with the number {i + 10}." for i in range(first, first + n)]
+        lines = [f"Tell me the fact with the number {i + 10}." for i in range(n)]
         said = chat(self.folder, path, "--temp", "0", *more, lines=[*lines, "/stats", "/quit"], seconds=seconds)
         stats = re.search(r"prompts: (\d+) tokens, of them (\d+) from memory, (\d+) from disk .*, (\d+) computed", said)
         self.assertRegex(said, r"KV blocks of 32: \d+ of \d+ held, by \d+ positions; \d+ cached, \d+ free, \d+ given up")
@@ -104,6 +100,8 @@ class Chat(Folder):
         self.assertEqual((sum(computed), everything), (rest, memory + disk + rest))
         return computed, disk
 
+
+class Chat(ChatCase):
     # Its answers are noise, which is other tokens once it is text: the last one is read again, and no more.
     def test_each_turn_computes_only_what_is_new(self):
         computed, disk = self.turns(MODEL, "-n", "4", "--ctx", "4096")
@@ -117,7 +115,9 @@ class Chat(Folder):
         self.assertGreater(disk, sum(before) // 40)
         self.assertLess(sum(after), sum(before))
 
-    def test_each_turn_of_a_real_model_computes_its_message(self):
+
+class RealChat(ChatCase):
+    def test_each_turn_computes_its_message(self):
         computed, _ = self.turns(model(SMOLLM2), "-n", "4", "--ctx", "4096", "--threads", "1")
         self.assertLessEqual(max(computed[1:]) - min(computed[1:]), 2)
         self.assertLess(max(computed[1:]), 32)

@@ -5,7 +5,7 @@ import array, json, os, pathlib, pty, select, signal, struct, subprocess, tempfi
 from cli import ROOT, SLUICE, SMOLLM2, TINY, Case, model, sluice
 
 MODEL = TINY / "llama-linear-spm.gguf"
-KEYS = {"text", "prompt_ids", "ids", "stop", "seed", "timings", "n_threads", "allocations", "faults"}
+KEYS = {"text", "prompt_ids", "ids", "stop", "seed", "timings", "kv", "n_threads", "allocations", "faults"}
 TIMINGS = {"load_ms", "ttft_ms", "prompt_n", "prompt_ms", "prompt_tok_s", "decode_n", "decode_ms", "decode_tok_s", "token_p50_ms",
            "token_p99_ms", "token_max_ms"}
 

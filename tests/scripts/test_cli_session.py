@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: MIT
 """Sessions of `run`: what a file keeps is not computed again, changes nothing, and may be lost at any time."""
-import json, pathlib, re, tempfile, unittest
+import json, re, unittest
 
-from cli import TINY, Case, chat, sluice
+from cli import TINY, FolderCase, chat, sluice
 
 MODEL, OTHER = TINY / "llama-linear-spm.gguf", TINY / "gemma3.gguf"
 PROMPT = "a prompt that is long enough to fill a block of the cache and to begin another one"
 
 
-class Folder(Case):
+class SessionCase(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name) / "session"
+        super().setUp()
+        self.path = self.folder / "session"
 
     def run_once(self, *more, prompt=PROMPT, path=MODEL):
         return sluice("run", path, "-p", prompt, "-n", "12", "--temp", "0", "--ctx", "512", "--json", *more)
 
 
-class Session(Folder):
+class Session(SessionCase):
     def test_what_is_kept_is_not_computed(self):
         plain = self.ok_json(self.run_once())
         first = self.ok_json(self.run_once("--session", self.path))
@@ -30,7 +29,7 @@ class Session(Folder):
         self.assertEqual(plain["ids"], first["ids"])
         self.assertEqual(plain["ids"], again["ids"])
         self.assertEqual(longer["ids"], self.ok_json(self.run_once(prompt=PROMPT + " and more"))["ids"])
-        self.assertEqual([p.name for p in self.path.parent.iterdir()], ["session"])
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["session"])
 
     def test_what_cannot_be_used_costs_only_time(self):
         want = self.ok_json(self.run_once("--session", self.path))
@@ -52,19 +51,19 @@ class Session(Folder):
         self.assertEqual(self.ok_json(self.run_once("--session", self.path, path=OTHER))["timings"]["prompt_n"], 1)
 
     def test_what_cannot_be_written_is_said(self):
-        self.refused_at_the_end(self.run_once("--session", self.path.parent / "no folder" / "s"), "cannot create")
-        self.refused_at_the_end(self.run_once("--session", self.path.parent), "folder")
+        self.refused_at_the_end(self.run_once("--session", self.folder / "no folder" / "s"), "cannot create")
+        self.refused_at_the_end(self.run_once("--session", self.folder), "folder")
 
     def refused_at_the_end(self, done, word):
         self.assertEqual(done.returncode, 1)
         self.assertIn(word, done.stderr.decode().splitlines()[-1])
 
 
-class Talk(Folder):
+class Talk(SessionCase):
     def talk(self, *lines, sampling=("--temp", "0"), name="session", killed=False):
         """A chat on a terminal; what it printed."""
         session = ("--session", self.path.with_name(name))
-        return chat(self.path.parent, MODEL, *sampling, "-n", "8", "--ctx", "512", *session, lines=lines, killed=killed)
+        return chat(self.folder, MODEL, *sampling, "-n", "8", "--ctx", "512", *session, lines=lines, killed=killed)
 
     def test_a_chat_that_was_killed_draws_as_if_it_had_not_been(self):
         """Turns of sampled answers with penalties, in one process and in one for each turn, killed at the next prompt."""
@@ -72,11 +71,11 @@ class Talk(Folder):
         for seed in ("7", None):  # given each time, or kept
             sampling = ("--temp", "1.5", "--repeat-penalty", "1.3", "--presence-penalty", "0.5")
             first = sampling + ("--seed", seed or "11")
-            whole = self.path.parent / "whole.json"
+            whole = self.folder / "whole.json"
             self.talk(*lines, f"/save {whole}", "/quit", sampling=first, name=f"whole-{seed}")
             for i, line in enumerate(lines):
                 self.talk(line, sampling=first if seed or i == 0 else sampling, name=f"killed-{seed}", killed=True)
-            pieces = self.path.parent / "pieces.json"
+            pieces = self.folder / "pieces.json"
             self.talk(f"/save {pieces}", "/quit", name=f"killed-{seed}")
             said = json.loads(whole.read_text())["messages"]
             self.assertEqual(json.loads(pieces.read_text())["messages"], said)
@@ -84,7 +83,7 @@ class Talk(Folder):
             self.assertEqual(len(set(answers)), 5)
 
     def test_a_chat_goes_on(self):
-        kept = self.path.parent / "kept.json"
+        kept = self.folder / "kept.json"
         first = self.talk("the first message is a little longer than the others", "/quit")
         self.assertEqual(len(re.findall(r"prompt \d+ tokens", first)), 1)
         computed = int(re.search(r"prompt (\d+) tokens", first)[1])
