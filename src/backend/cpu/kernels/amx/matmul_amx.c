@@ -100,7 +100,7 @@ SL_INLINE void multiply(float *acc, const sl_panel *panel, uint32_t n_panel, con
     sl_act_blk rest = *act;
     rest.rows += n_row * act->stride;
     rest.n_row -= n_row;
-    multiply_avx512(acc + n_row * SL_PANEL_PAIR * SL_CPU_PANEL_ROWS, panel, n_panel, &rest, grp_len, minima);
+    multiply_tiles(acc + n_row * SL_PANEL_PAIR * SL_CPU_PANEL_ROWS, panel, n_panel, &rest, grp_len, minima);
 }
 
 #define FEW(name) sl_few_##name##_avx512

@@ -11,7 +11,7 @@
 
 SL_INLINE void multiply(float *acc, const sl_panel *panel, uint32_t n_panel, const sl_act_blk *act,
                         const uint32_t grp_len, const bool minima) {
-    multiply_avx512(acc, panel, n_panel, act, grp_len, minima);
+    multiply_tiles(acc, panel, n_panel, act, grp_len, minima);
 }
 
 #define FEW(name)  sl_few_##name##_avx512

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // AVX-512 VNNI: a panel times ACT16. Vector lanes are the 16 outputs of a panel; VPDPBUSD adds four columns of all of
-// them at once, first for the high plane of a group and then, to 256 times that, for the low one. A tile of rows and
-// panels keeps its sums in registers: 6 x 2 are enough chains to hide the instruction's latency.
+// them at once, first for the high plane of a group and then, to 256 times that, for the low one.
 #ifndef SL_BACKEND_CPU_MATMUL_TILE_AVX512_H
 #define SL_BACKEND_CPU_MATMUL_TILE_AVX512_H
 
-#include "backend/cpu/kernels/avx512/matmul_act_avx512.h"
-
-enum { TILE_ROWS = 6 };
+#include "backend/cpu/kernels/avx512/matmul_walk_avx512.h"
 
 // One plane of a group: x += panel * a.
 SL_INLINE void add_plane(__m512i x[TILE_ROWS][SL_PANEL_PAIR], const sl_panel *panel, const int8_t *const a[TILE_ROWS],
@@ -28,7 +25,6 @@ SL_INLINE void add_plane(__m512i x[TILE_ROWS][SL_PANEL_PAIR], const sl_panel *pa
     }
 }
 
-// n_row rows times n_panel panels: all loops over them unroll.
 SL_INLINE void tile(float *acc, const sl_panel *panel, const sl_act_blk *act, uint32_t row, const uint32_t n_row,
                     const uint32_t n_panel, const uint32_t grp_len, const bool minima) {
     const int8_t *hi[TILE_ROWS], *lo[TILE_ROWS];
@@ -59,27 +55,7 @@ SL_INLINE void tile(float *acc, const sl_panel *panel, const sl_act_blk *act, ui
             sum[i][p] = add_group(sum[i][p], x[i][p], _mm512_load_ps(panel[p].scale[g]),
                                   _mm512_load_ps(panel[p].min[g]), &sums[i], g, minima);
     }
-    SL_UNROLL
-    for (uint32_t i = 0; i < n_row; i++) SL_UNROLL
-    for (uint32_t p = 0; p < n_panel; p++) {
-        float *to = acc + ((row + i) * SL_PANEL_PAIR + p) * SL_CPU_PANEL_ROWS;
-        _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_set1_ps(d[i]), sum[i][p], _mm512_loadu_ps(to)));
-    }
-}
-
-SL_INLINE void tiles(float *acc, const sl_panel *panel, const sl_act_blk *act, const uint32_t n_panel,
-                     const uint32_t grp_len, const bool minima) {
-    uint32_t row = 0;
-    for (; row + TILE_ROWS <= act->n_row; row += TILE_ROWS)
-        tile(acc, panel, act, row, TILE_ROWS, n_panel, grp_len, minima);
-    for (; row + 2 <= act->n_row; row += 2) tile(acc, panel, act, row, 2, n_panel, grp_len, minima);
-    if (row < act->n_row) tile(acc, panel, act, row, 1, n_panel, grp_len, minima);
-}
-
-SL_INLINE void multiply_avx512(float *acc, const sl_panel *panel, uint32_t n_panel, const sl_act_blk *act,
-                               const uint32_t grp_len, const bool minima) {
-    if (n_panel == 2) tiles(acc, panel, act, 2, grp_len, minima);
-    else tiles(acc, panel, act, 1, grp_len, minima);
+    add_tile(acc, row, sum, d, n_row, n_panel);
 }
 
 #endif

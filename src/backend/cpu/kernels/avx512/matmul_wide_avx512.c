@@ -4,11 +4,9 @@
 // VPDPWSSD takes an activation whole: as many products an instruction as two planes of bytes, but nothing to join, and
 // no offset to take off. Vector lanes are the 16 outputs of a panel; a tile of 6 rows and 2 panels keeps its sums in
 // registers. The order of float operations is that of matmul.h.
-#include "backend/cpu/kernels/avx512/matmul_act_avx512.h"
 #include "backend/cpu/kernels/avx512/matmul_vec_avx512.h"
+#include "backend/cpu/kernels/avx512/matmul_walk_avx512.h"
 #include "backend/cpu/kernels/avx512/matmul_wide_avx512.h"
-
-enum { TILE_ROWS = 6 };
 
 // ---- panels --------------------------------------------------------------------------------------------------
 
@@ -73,7 +71,6 @@ SL_INLINE void add_up(__m512i x[TILE_ROWS][SL_PANEL_PAIR], const sl_panel *panel
     }
 }
 
-// n_row rows times n_panel panels: all loops over them unroll.
 SL_INLINE void tile(float *acc, const sl_panel *panel, const sl_act_blk *act, uint32_t row, const uint32_t n_row,
                     const uint32_t n_panel, const uint32_t grp_len, const bool minima) {
     const int8_t *a[TILE_ROWS];
@@ -99,28 +96,13 @@ SL_INLINE void tile(float *acc, const sl_panel *panel, const sl_act_blk *act, ui
                 sum[i][p] = _mm512_fmadd_ps(_mm512_load_ps(panel[p].min[g]), _mm512_set1_ps(sums[i].sum[g]), sum[i][p]);
         }
     }
-    SL_UNROLL
-    for (uint32_t i = 0; i < n_row; i++) SL_UNROLL
-    for (uint32_t p = 0; p < n_panel; p++) {
-        float *to = acc + ((row + i) * SL_PANEL_PAIR + p) * SL_CPU_PANEL_ROWS;
-        _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_set1_ps(d[i]), sum[i][p], _mm512_loadu_ps(to)));
-    }
-}
-
-SL_INLINE void tiles(float *acc, const sl_panel *panel, const sl_act_blk *act, const uint32_t n_panel,
-                     const uint32_t grp_len, const bool minima) {
-    uint32_t row = 0;
-    for (; row + TILE_ROWS <= act->n_row; row += TILE_ROWS)
-        tile(acc, panel, act, row, TILE_ROWS, n_panel, grp_len, minima);
-    for (; row + 2 <= act->n_row; row += 2) tile(acc, panel, act, row, 2, n_panel, grp_len, minima);
-    if (row < act->n_row) tile(acc, panel, act, row, 1, n_panel, grp_len, minima);
+    add_tile(acc, row, sum, d, n_row, n_panel);
 }
 
 #define MULTIPLY(grp_len, minima)                                                                  \
     static void multiply_##grp_len##_##minima(float *acc, const sl_panel *panel, uint32_t n_panel, \
                                               const sl_act_blk *act) {                             \
-        if (n_panel == SL_PANEL_PAIR) tiles(acc, panel, act, SL_PANEL_PAIR, grp_len, minima);      \
-        else tiles(acc, panel, act, 1, grp_len, minima);                                           \
+        multiply_tiles(acc, panel, n_panel, act, grp_len, minima);                                 \
     }
 MULTIPLY(16, 0)
 MULTIPLY(16, 1)
