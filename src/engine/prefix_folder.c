@@ -65,12 +65,17 @@ static int older_first(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// Looks through the folder and removes the oldest, but none used at since_ns or later, until n_bytes are left at most.
-static sl_status shrink(sl_prefix_folder *folder, uint64_t n_bytes, int64_t since_ns) {
+// Looks through the folder and removes the oldest, but none used at since_ns or later, until there is room for
+// n_room_bytes more.
+static sl_status shrink(sl_prefix_folder *folder, uint64_t n_room_bytes, int64_t since_ns) {
     listing l = {.folder = folder, .now_ns = sl_clock_date_ns()};
     sl_status status = sl_folder_walk(folder->path, list_file, &l);
-    if (status == SL_OK && l.n_bytes > n_bytes) qsort(l.entry, l.n, sizeof *l.entry, older_first);
-    for (size_t i = 0; status == SL_OK && i < l.n && l.n_bytes > n_bytes && l.entry[i].time_ns < since_ns; i++)
+    uint64_t n_free = sl_folder_free_bytes(folder->path);
+    folder->limit_bytes =
+        SL_MIN(folder->budget_bytes, n_free < UINT64_MAX - l.n_bytes ? l.n_bytes + n_free : UINT64_MAX);
+    uint64_t n_left = folder->limit_bytes - SL_MIN(n_room_bytes, folder->limit_bytes);
+    if (status == SL_OK && l.n_bytes > n_left) qsort(l.entry, l.n, sizeof *l.entry, older_first);
+    for (size_t i = 0; status == SL_OK && i < l.n && l.n_bytes > n_left && l.entry[i].time_ns < since_ns; i++)
         if (remove_file(folder, l.entry[i].name)) l.n_bytes -= SL_MIN(l.entry[i].n_bytes, l.n_bytes);
     folder->n_bytes = l.n_bytes;
     sl_free(l.entry);
@@ -89,13 +94,17 @@ void sl_prefix_folder_path(char out[SL_PREFIX_PATH_BYTES], const sl_prefix_folde
     snprintf(out, SL_PREFIX_PATH_BYTES, "%s/%016" PRIx64 "-%016" PRIx64 ".kv", folder->path, key.form, key.chain);
 }
 
-sl_status sl_prefix_folder_look(sl_prefix_folder *folder) { return shrink(folder, folder->budget_bytes, INT64_MAX); }
+sl_status sl_prefix_folder_look(sl_prefix_folder *folder) { return shrink(folder, 0, INT64_MAX); }
+
+static bool has_room(const sl_prefix_folder *folder, uint64_t n_bytes) {
+    return n_bytes <= folder->limit_bytes && folder->n_bytes <= folder->limit_bytes - n_bytes;
+}
 
 sl_status sl_prefix_folder_make_room(sl_prefix_folder *folder, uint64_t n_bytes, int64_t since_ns) {
-    uint64_t budget = folder->budget_bytes, spare = budget / 16; // so that not each file has the folder looked through
-    if (n_bytes <= budget && folder->n_bytes <= budget - n_bytes) return SL_OK;
-    if (n_bytes <= budget) SL_TRY(shrink(folder, budget - SL_MAX(n_bytes, spare), since_ns));
-    if (n_bytes <= budget && folder->n_bytes <= budget - n_bytes) return SL_OK;
-    return SL_FAIL(SL_FULL, "%s: the budget of %.1f MiB is full of prefixes just used", folder->path,
-                   (double)budget / 0x1p20);
+    uint64_t spare = folder->limit_bytes / 16; // so that not each file has the folder looked through
+    if (has_room(folder, n_bytes)) return SL_OK;
+    SL_TRY(shrink(folder, SL_MAX(n_bytes, spare), since_ns));
+    if (has_room(folder, n_bytes)) return SL_OK;
+    return SL_FAIL(SL_FULL, "%s: its %.1f MiB are full of prefixes just used", folder->path,
+                   (double)folder->limit_bytes / 0x1p20);
 }

@@ -51,7 +51,8 @@ void sl_atomic_file_cancel(sl_atomic_file *file); // fine after commit
 // ---- folders
 // ----------------------------------------------------------------------------------------------
 
-sl_status sl_folder_make(const char *path); // for this user alone; fine if it is there
+sl_status sl_folder_make(const char *path);      // for this user alone; fine if it is there
+uint64_t sl_folder_free_bytes(const char *path); // that this user may fill on its disk; UINT64_MAX if unknown
 // Each regular file in a folder: its name, size, and the time of sl_file_touch or of its last change.
 typedef sl_status sl_folder_visit(void *user, const char *name, uint64_t n_bytes, int64_t time_ns);
 sl_status sl_folder_walk(const char *path, sl_folder_visit *each, void *user);

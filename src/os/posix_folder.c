@@ -2,6 +2,7 @@
 //
 // Folders of os.h for Linux and macOS. Links are no files here: what they lead to is not ours to count or to touch.
 #define _GNU_SOURCE
+#include "base/size.h"
 #include "os/os.h"
 
 #include <dirent.h>
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 sl_status sl_folder_make(const char *path) {
@@ -17,6 +19,13 @@ sl_status sl_folder_make(const char *path) {
     int reason = errno;
     if (stat(path, &st) != 0) return SL_FAIL(SL_IO, "cannot make the folder %s: %s", path, strerror(reason));
     return S_ISDIR(st.st_mode) ? SL_OK : SL_FAIL(SL_IO, "%s is no folder", path);
+}
+
+uint64_t sl_folder_free_bytes(const char *path) {
+    struct statvfs disk;
+    uint64_t n_bytes;
+    if (statvfs(path, &disk) != 0 || !sl_size_mul(&n_bytes, disk.f_bavail, disk.f_frsize)) return UINT64_MAX;
+    return n_bytes;
 }
 
 static int64_t time_of(const struct stat *st) {

@@ -4,13 +4,16 @@
 // Prefixes in a folder: what comes back from there gives the bits of a fresh start, after it was given up for its
 // memory and in another process; whatever is in the folder, and whoever else writes there or is killed meanwhile, costs
 // the prefix at most; the budget is kept, the files that were used longest ago go, and other people's files stay.
-#include <dirent.h>
-#include <fcntl.h>
+#define _GNU_SOURCE // unshare
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/mount.h>
+#endif
 
 #include "engine/prefix_folder.h"
 #include "engine_case.h"
@@ -355,6 +358,52 @@ TEST(a_full_disk_is_said_and_leaves_nothing_half) {
     CHECK_INT(files_of(folder).n, 3);
     sl_engine_destroy(e);
     sl_model_close(m);
+}
+
+// A disk of 300 kB that this process alone sees; where that cannot be had (it takes root), false.
+static bool open_small_disk(const char *folder) {
+#ifdef __linux__
+    if (mkdir(folder, 0700) == 0 && unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
+        return mount("none", folder, "tmpfs", 0, "size=300k") == 0;
+#endif
+    return false;
+}
+
+static void close_small_disk(const char *folder) {
+#ifdef __linux__
+    umount(folder);
+#endif
+}
+
+// The disk is the budget then.
+TEST(on_a_small_disk_the_oldest_go_too) {
+    const char *folder = file_path("small-disk");
+    if (!open_small_disk(folder)) {
+        printf("    no disk of its own for this test\n");
+        return;
+    }
+    sl_model *m = open_model("llama-linear-spm");
+    sl_engine_options o = options_with(&sl_backend_ref, SL_TYPE_F32, folder);
+    o.n_seq = 1, o.n_ctx = N + 28;
+    sl_engine *e = open_engine(m, &o);
+    int32_t ids[30][N];
+    random_ids(ids[0], 30 * N);
+    for (int i = 0; i < 30; i++) {
+        REQUIRE_OK(sl_engine_seq_truncate(e, 0, 0), sl_error_text());
+        prefill(e, 0, ids[i], N);
+        save(e); // never fails
+        files f = files_of(folder);
+        for (size_t k = 0; k < f.n; k++) CHECK(strlen(f.name[k]) == 36); // nothing half
+    }
+    for (int i = 0; i < 30; i += 29) { // the first prompt is gone, the last is there
+        sl_engine_destroy(e);
+        e = open_engine(m, &o);
+        prefill(e, 0, ids[i], N);
+        CHECK_INT(stats_of(e).n_disk, i ? 96 : 0);
+    }
+    sl_engine_destroy(e);
+    sl_model_close(m);
+    close_small_disk(folder);
 }
 
 TEST(without_memory_only_the_prefix_is_lost) {
