@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// A folder of prefixes with a budget of bytes, or less where the disk is full. A file is named by what it is for: FORM-CHAIN.kv, two hashes in hex;
-// what it holds is checked by who reads it. When the budget is reached, the files that were used longest ago go.
-// Several processes may use a folder at once: each file appears whole, and one that is gone is a prefix that is not
-// known. Files of other names are not counted and never touched. Knows nothing of engines and of what is in the files.
+// A folder of prefixes with a budget of bytes, which a full disk lowers. A file is named by what it is for:
+// FORM-CHAIN.kv, two hashes in hex; what it holds is checked by who reads it. When the budget is reached, the files
+// that were used longest ago go. Several processes may use a folder at once: each file appears whole, and one that is
+// gone is a prefix that is not known. Files of other names are not counted and never touched. Knows nothing of engines
+// and of what is in the files.
 #ifndef SL_ENGINE_PREFIX_FOLDER_H
 #define SL_ENGINE_PREFIX_FOLDER_H
 

@@ -196,7 +196,7 @@ static void hostile_life(const char *name, const sl_backend *backend, sl_type ty
     int32_t ids[512];
     uint64_t n_disk = 0;
     random_ids(ids, 512);
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 40; i++) {
         size_t n = 1 + test_below((uint32_t)n_ctx);
         if (test_below(2)) ids[test_below((uint32_t)n_ctx)] = (int32_t)test_below(2);
         n_disk += prefill_both(e, fresh, ids, n);
@@ -206,17 +206,15 @@ static void hostile_life(const char *name, const sl_backend *backend, sl_type ty
         sl_engine_destroy(e);
         e = open_engine(m, &o);
     }
-    CHECK(n_disk > 300);
+    CHECK(n_disk > 200);
     sl_engine_destroy(e);
     sl_engine_destroy(fresh);
     sl_model_close(m);
 }
 
-TEST(a_damaged_folder_costs_only_prefixes) {
-    hostile_life("llama-linear-spm", &sl_backend_cpu, SL_TYPE_F16, 256);
-    hostile_life("qwen3", &sl_backend_cpu, SL_TYPE_Q8_0, 256);
-    hostile_life("gemma3", &sl_backend_cpu, SL_TYPE_F16, 512);
-}
+TEST(a_damaged_folder_costs_only_prefixes) { hostile_life("llama-linear-spm", &sl_backend_cpu, SL_TYPE_F16, 256); }
+TEST(a_damaged_folder_costs_only_prefixes_of_codes) { hostile_life("qwen3", &sl_backend_cpu, SL_TYPE_Q8_0, 256); }
+TEST(a_damaged_folder_costs_only_prefixes_with_windows) { hostile_life("gemma3", &sl_backend_cpu, SL_TYPE_F16, 512); }
 
 TEST(other_models_and_types_have_other_files) {
     const char *const names[2] = {"llama-linear-spm", "qwen3"};
