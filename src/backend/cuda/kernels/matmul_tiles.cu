@@ -14,6 +14,7 @@
 // t and t + 4 of outputs g and g + 8. Two rows: 2 groups of each, and four: a group of each, so that lanes do no more than
 // the rows need. Up to eight: the 8 columns are the rows, in two products, and each lane does for two of them what four
 // lanes do for one. What is then made of the sums is the same (packed.cuh), so a row has the same bits in all.
+#include "backend/cuda/kernels/matmul_wide.h"
 #include "backend/cuda/kernels/tile_acts.cuh"
 #include "backend/cuda/kernels/tile_deal.cuh"
 
@@ -387,6 +388,7 @@ template <int A, int B, int N> static cudaError_t launch_tiles(const sl_cuda_pro
 
 template <int A, int B> static cudaError_t launch_types(const sl_cuda_product *t, cudaStream_t stream) {
     const deal d = deal_of<place<A, B, N_COL>>(t);
+    if (sl_cuda_matmul_wide_takes(t)) return sl_cuda_matmul_wide(t, d.n_k, stream);
     cudaError_t error = cudaErrorInvalidConfiguration;
     if (t->n_row_max == 1) return launch_tiles<A, B, 1>(t, d, stream);
     if (t->n_row_max <= 2) error = launch_tiles<A, B, 2>(t, d, stream);

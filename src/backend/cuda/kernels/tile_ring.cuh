@@ -22,6 +22,7 @@ struct tile_ring {
     uint32_t barriers, slot_bytes, n_slot; // address of the first barrier
     uint32_t at, turn;                     // the slot that is next to be read, and which turn of its barrier says so
 
+    tile_ring() = default;
     __device__ __forceinline__ tile_ring(uint8_t *slots_at, void *barriers_at, uint32_t bytes, uint32_t n)
         : slots(slots_at), barriers(shared_address(barriers_at)), slot_bytes(bytes), n_slot(n), at(0), turn(0) {}
 
