@@ -126,9 +126,9 @@ static uint32_t gather_matrices(const sequence *s, uint32_t i, sl_cuda_product *
 static bool takes_glu(const sequence *s, uint32_t i, const sl_cuda_product *product) {
     const sl_plan *plan = s->p->plan;
     const sl_op *gate = op_at(s, i), *up = op_at(s, i + 1), *glu = op_at(s, i + 2);
-    return plan->shape.n_row_max <= SL_CUDA_NARROW && product->n_matrix == 2 && is(glu, SL_OP_GLU_QUANT) && glu->in[0] == gate->out && glu->in[1] == up->out &&
-           product->matrix[0].n_row == product->matrix[1].n_row && n_reader(plan, gate->out) == 1 &&
-           n_reader(plan, up->out) == 1;
+    return plan->shape.n_row_max <= SL_CUDA_NARROW && product->n_matrix == 2 && is(glu, SL_OP_GLU_QUANT) &&
+           glu->in[0] == gate->out && glu->in[1] == up->out && product->matrix[0].n_row == product->matrix[1].n_row &&
+           n_reader(plan, gate->out) == 1 && n_reader(plan, up->out) == 1;
 }
 
 // May the ops from `i` on, which read `act`, read floats of `from` and quantise them themselves? Several rows only
