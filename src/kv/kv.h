@@ -10,12 +10,16 @@
 // start of a sequence to its end, and two sequences of the same tokens share it. A node may have the block of class 1
 // of the same positions beside it. What nobody holds stays in the tree as long as its memory is not needed.
 //
+// Moving (shape.moves): a row sees n_ctx positions at most, its first block (the sinks) and the newest; a sequence lets
+// go of blocks after the first when its table is full, and the entries behind them move down. See kv_move.c.
+//
 // Invariants:
 //  1. A block is held (n_ref table entries), or idle (n_ref 0, in the tree), or free.
-//  2. A sequence of n positions holds blocks 0 .. ceil(n / blk_len) - 1 of class 0, in order, and of class 1 those from
-//     first[seq] on, which cover the window of the next row.
+//  2. A sequence of n positions holds blocks 0 .. ceil(n / blk_len) - 1 of class 0, in order, less n_gone[seq] after
+//     the first, and of class 1 those from entry first[seq] on, which cover the window of the next row.
 //  3. Only a block that one table entry and no node refers to is written (copy on write).
-//  4. A node that is held has a parent that is held: so idle nodes can always be given up, leaves first.
+//  4. A node that is held has a parent that is held: so idle nodes can always be given up, leaves first. Not so below a
+//     block that a moving sequence has let go; there a whole branch leaves the tree when its memory is needed.
 //  5. Nothing here allocates after init. No compaction, no growth.
 #ifndef SL_KV_KV_H
 #define SL_KV_KV_H
@@ -33,6 +37,8 @@ typedef struct sl_kv_shape {
     int32_t n_row_max;    // positions that a sequence is extended by at once, at most
     bool caches;          // keep prefixes in the tree
     bool opens;           // a block that is not full is kept apart, see kv_open.c
+    bool moves;           // a full sequence goes on; n_ctx is a multiple of blk_len, 2 of them at least, and n_blk
+                          // n_seq times sl_kv_table_blocks
 } sl_kv_shape;
 
 typedef struct sl_kv_class {
@@ -60,12 +66,15 @@ typedef struct sl_kv_node {
 
 typedef struct sl_kv {
     sl_kv_shape shape;
-    int32_t n_blk_seq; // table entries of a sequence
+    int32_t n_blk_seq;  // table entries of a sequence
+    int32_t n_blk_seen; // blocks that a row sees, at most
     sl_kv_class cls[SL_KV_N_CLASS];
     int32_t *length;     // (n_seq) owned; positions
     int32_t *n_shared;   // (n_seq) owned; first blocks of the sequence that are nodes, each under the one before
     int32_t *open_blk;   // (n_seq, 2) owned; the block that each open block of the sequence has; -1: none
-    int32_t *token;      // (n_seq, n_ctx) owned; what is at the positions; written by who extends
+    int32_t *n_gone;     // (n_seq) owned; blocks after the first that were let go
+    uint64_t *gone_hash; // (n_seq) owned; of their tokens, see kv_move.c
+    int32_t *token;      // (n_seq, n_blk_seq * blk_len) owned; what is in the table's blocks; written by who extends
     sl_kv_node *tree;    // (n_blk) owned
     int32_t *tree_token; // (n_blk, blk_len) owned
     int32_t root;        // the first node without a parent; -1: none
@@ -83,13 +92,26 @@ typedef struct sl_kv_copies {
 // can always go back by n_row_max + SL_KV_SLACK positions, less what a step has added to it.
 enum { SL_KV_SLACK = 64 };
 int64_t sl_kv_window_blocks(int32_t blk_len, int32_t window, int32_t n_row_max);
+// Table entries of a sequence of n_ctx positions. Where it moves, as many more as the rows of a step and SL_KV_SLACK
+// need, so the same holds for going back.
+int64_t sl_kv_table_blocks(int32_t blk_len, int32_t n_ctx, int32_t n_row_max, bool moves);
 
 sl_status sl_kv_init(sl_kv *kv, const sl_kv_shape *shape);
 void sl_kv_deinit(sl_kv *kv);
 uint64_t sl_kv_shape_bytes(const sl_kv_shape *shape); // what init takes
 
+// What is in the table's blocks: position pos of a sequence, if it is there, at index pos or, behind the first block,
+// pos - sl_kv_gone(seq).
 static inline int32_t *sl_kv_tokens(const sl_kv *kv, int32_t seq) {
-    return kv->token + (size_t)seq * (size_t)kv->shape.n_ctx;
+    return kv->token + (size_t)seq * (size_t)kv->n_blk_seq * (size_t)kv->shape.blk_len;
+}
+
+// Positions after the first block that were let go.
+static inline int32_t sl_kv_gone(const sl_kv *kv, int32_t seq) { return kv->n_gone[seq] * kv->shape.blk_len; }
+
+// Positions after the first block that the row at pos does not see any more. It depends on nothing else.
+static inline int32_t sl_kv_hidden(const sl_kv *kv, int32_t pos) {
+    return SL_MAX(pos / kv->shape.blk_len - kv->n_blk_seen + 1, 0) * kv->shape.blk_len;
 }
 
 // ---- extending: can_extend for all; open, copy, opened, extend for each; then commit, or retract, for each ----------
@@ -101,10 +123,19 @@ sl_status sl_kv_can_extend(const sl_kv *kv, const int32_t *n_more);
 sl_status sl_kv_open(sl_kv *kv, int32_t seq, sl_kv_copies *copies);
 void sl_kv_opened(sl_kv *kv, int32_t seq, sl_kv_copies copies, bool done);
 sl_status sl_kv_extend(sl_kv *kv, int32_t seq, int32_t n_more);
-// Gives an empty sequence n positions, of class 1 from block `first` on, whose bytes come from elsewhere.
-sl_status sl_kv_fill(sl_kv *kv, int32_t seq, int32_t n, int32_t first);
-// Gives a sequence of whole blocks one more, whose bytes come from elsewhere. Without its block of class 1, where there
-// is that class, the sequence loses its window, and sl_kv_reuse must follow before it is extended.
+// What a sequence holds besides its tokens.
+typedef struct sl_kv_extent {
+    int32_t n;          // positions
+    int32_t first;      // the first table entry of class 1
+    int32_t n_gone;     // as in sl_kv
+    uint64_t gone_hash; // as in sl_kv
+} sl_kv_extent;
+sl_kv_extent sl_kv_extent_of(const sl_kv *kv, int32_t seq);
+// Gives an empty sequence an extent, whose bytes and tokens come from elsewhere.
+sl_status sl_kv_fill(sl_kv *kv, int32_t seq, const sl_kv_extent *extent);
+// Gives a sequence of whole blocks, which all are in view, one more, whose bytes come from elsewhere. Without its block
+// of class 1, where there is that class, the sequence loses its window, and sl_kv_reuse must follow before it is
+// extended.
 sl_status sl_kv_append(sl_kv *kv, int32_t seq, bool has_window);
 // The positions and tokens that were added are written: full blocks become nodes of the tree.
 void sl_kv_commit(sl_kv *kv, int32_t seq);
@@ -125,8 +156,8 @@ bool sl_kv_can_end(const sl_kv *kv, int32_t seq, int32_t n);
 
 // Positions of held blocks that nothing is at: the rest of the last block of each sequence.
 int32_t sl_kv_count_unused(const sl_kv *kv);
-// Keeps the first n positions. SL_UNSUPPORTED if the window of the next row has been let go, or if the sequence may not
-// end there: how far back is said.
+// Keeps the first n positions. SL_UNSUPPORTED if something that the next row sees has been let go, or if the sequence
+// may not end there: how far back is said.
 sl_status sl_kv_truncate(sl_kv *kv, int32_t seq, int32_t n);
 // dst (empty) begins with the first n positions of src, sharing blocks; who calls copies the open block, which is then
 // open block 0 of dst. Refused as truncate is.

@@ -12,12 +12,6 @@ static int32_t *tokens_of(const sl_kv *kv, int32_t node) {
 
 static int32_t *children_of(sl_kv *kv, int32_t node) { return node < 0 ? &kv->root : &kv->tree[node].child; }
 
-static int32_t common(const int32_t *a, const int32_t *b, int32_t n) {
-    int32_t i = 0;
-    while (i < n && a[i] == b[i]) i++;
-    return i;
-}
-
 // ---- nodes come and go ----------------------------------------------------------------------------------------------
 
 static void link_node(sl_kv *kv, int32_t node, int32_t parent, const int32_t *ids, int32_t n_tok) {
@@ -53,6 +47,19 @@ void sl_kv_unlink(sl_kv *kv, int32_t node) {
     sl_kv_free(kv, 1, window_blk);
 }
 
+// From the leaves up. Of an idle node all idle leaves are listed.
+void sl_kv_uproot(sl_kv *kv, int32_t node) {
+    for (int32_t at = node, parent;; at = parent) {
+        while (!sl_kv_is_leaf(kv, at)) at = kv->tree[at].child;
+        bool idle = kv->cls[0].n_ref[at] == 0;
+        parent = kv->tree[at].parent;
+        if (idle) sl_kv_unlist(kv, 0, at), kv->cls[0].n_idle--;
+        sl_kv_unlink(kv, at);
+        if (idle) sl_kv_free(kv, 0, at), kv->n_evicted++;
+        if (at == node) return;
+    }
+}
+
 // Of a sequence's own block and the node's, one is enough.
 static void share_window(sl_kv *kv, int32_t seq, int32_t i, int32_t node) {
     if (kv->cls[1].n_blk == 0 || i < kv->cls[1].first[seq]) return;
@@ -73,7 +80,7 @@ void sl_kv_publish(sl_kv *kv, int32_t seq, int32_t i, int32_t n_tok) {
     SL_ASSERT(kv->cls[0].node[*entry] < 0);
     for (int32_t node = *children_of(kv, parent), next; node >= 0; node = next) {
         next = kv->tree[node].next;
-        int32_t n = kv->tree[node].n_tok, n_common = common(tokens_of(kv, node), ids, SL_MIN(n, n_tok));
+        int32_t n = kv->tree[node].n_tok, n_common = sl_kv_common(tokens_of(kv, node), ids, SL_MIN(n, n_tok));
         if (n_common == n_tok) { // it is there
             if (n_tok < kv->shape.blk_len) return;
             sl_kv_hold(kv, 0, node);
@@ -100,7 +107,7 @@ static int32_t find_child(const sl_kv *kv, int32_t node, const int32_t *ids, int
     int32_t best = -1;
     *n_common = 0;
     for (int32_t child = node < 0 ? kv->root : kv->tree[node].child; child >= 0; child = kv->tree[child].next) {
-        int32_t k = common(tokens_of(kv, child), ids, SL_MIN(n, kv->tree[child].n_tok));
+        int32_t k = sl_kv_common(tokens_of(kv, child), ids, SL_MIN(n, kv->tree[child].n_tok));
         if (k <= *n_common) continue;
         best = child, *n_common = k;
         if (k == kv->shape.blk_len) break;

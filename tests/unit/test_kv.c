@@ -4,24 +4,32 @@
 // The pools against a simple model: what is "computed" at a position is a hash of all tokens up to it, as it would be
 // with real keys and values; the test writes and copies it as an engine would. Whatever was forked, truncated, taken
 // back, reused, restored and given up: what a sequence and what a node of the tree holds must be the hash of its own
-// tokens. Tokens are few, so that prefixes coincide all the time.
+// tokens. Tokens are few, so that prefixes coincide all the time. Where sequences move, a row that does not see all
+// before it computes something else.
 #include "harness.h"
 
 #include "kv/kv.h"
 
 enum { BLK_LEN = 4, N_SEQ = 5, N_CTX = 200, MAX_BLK = 300, MAX_BLK_SEQ = N_CTX / BLK_LEN, N_ROW_MAX = 9, N_OP = 10000 };
+enum { N_TEXT = 400, N_CTX_MOVING = 40 };
 
 static sl_kv kv;
 static uint64_t open_store[N_SEQ][2][BLK_LEN];          // what the open blocks hold
 static int first_open[N_SEQ];                           // of the step
 static uint64_t store[SL_KV_N_CLASS][MAX_BLK][BLK_LEN]; // the pools' memory
-static int32_t want[N_SEQ][N_CTX], want_n[N_SEQ];
+static int32_t want[N_SEQ][N_TEXT], want_n[N_SEQ];
 static uint64_t n_found;                      // by reuse
 static int32_t deepest[N_SEQ], lowest[N_SEQ]; // how far a sequence was extended; where it was begun from cached blocks
 
 static uint64_t mix(uint64_t state, int32_t token) { return (state ^ (uint64_t)(token + 1)) * 0x9e3779b97f4a7c15u; }
 
-static int32_t table_at(int c, int s, int i) { return kv.cls[c].table[s * kv.n_blk_seq + i]; }
+// What is computed at a position: hash: of the tokens up to it.
+static uint64_t computed(uint64_t hash, int32_t pos) { return sl_kv_hidden(&kv, pos) ? ~hash : hash; }
+
+static int entry_of(int s, int i) { return i ? i - kv.n_gone[s] : 0; }
+
+// Block i of a sequence.
+static int32_t table_at(int c, int s, int i) { return kv.cls[c].table[s * kv.n_blk_seq + entry_of(s, i)]; }
 
 static int32_t blocks(int32_t n) { return (n + BLK_LEN - 1) / BLK_LEN; }
 
@@ -32,22 +40,27 @@ static int32_t fill[MAX_BLK]; // positions of held blocks of class 0
 static void check_sequence(int s, uint32_t n_ref[SL_KV_N_CLASS][MAX_BLK]) {
     CHECK_INT(kv.length[s], want_n[s]);
     for (int c = 0; c < SL_KV_N_CLASS && kv.cls[c].n_blk; c++) {
-        int first = kv.cls[c].first[s], end = blocks(want_n[s]);
-        CHECK(first >= 0 && end - first <= kv.cls[c].n_blk_seq);
-        if (want_n[s]) CHECK(c ? first * BLK_LEN <= SL_MAX(0, want_n[s] + 1 - kv.shape.window) : first == 0);
+        int gone = kv.n_gone[s], first = kv.cls[c].first[s], end = entry_of(s, blocks(want_n[s]) - 1) + 1;
+        if (want_n[s] == 0) end = 0;
+        CHECK(first >= 0 && end - first <= kv.cls[c].n_blk_seq && end <= kv.n_blk_seq);
+        int32_t least = SL_MAX(0, want_n[s] + 1 - kv.shape.window) / BLK_LEN - gone;
+        if (want_n[s]) CHECK(c ? first <= least : first == 0);
+        CHECK(gone == 0 || (want_n[s] > BLK_LEN && gone * BLK_LEN <= sl_kv_hidden(&kv, want_n[s])));
         uint64_t hash = 0;
         for (int i = 0; i < want_n[s]; i++) {
             hash = mix(hash, want[s][i]);
-            if (i / BLK_LEN < first) continue;
-            if (store[c][table_at(c, s, i / BLK_LEN)][i % BLK_LEN] != hash)
+            if (i >= BLK_LEN && i < BLK_LEN * (gone + 1)) continue;
+            if (c == 0) CHECK_INT(sl_kv_tokens(&kv, s)[entry_of(s, i / BLK_LEN) * BLK_LEN + i % BLK_LEN], want[s][i]);
+            if (entry_of(s, i / BLK_LEN) < first) continue;
+            if (store[c][table_at(c, s, i / BLK_LEN)][i % BLK_LEN] != computed(hash, i))
                 test_failed(__FILE__, __LINE__, "sequence %d class %d position %d", s, c, i);
         }
         for (int i = 0; i < kv.n_blk_seq; i++)
-            if (i >= first && i < end) n_ref[c][table_at(c, s, i)]++;
-            else CHECK_INT(table_at(c, s, i), 0);
+            if (i >= first && i < end) n_ref[c][kv.cls[c].table[s * kv.n_blk_seq + i]]++;
+            else CHECK_INT(kv.cls[c].table[s * kv.n_blk_seq + i], 0);
     }
-    CHECK(memcmp(want[s], sl_kv_tokens(&kv, s), (size_t)want_n[s] * 4) == 0);
     for (int i = 0; i < blocks(want_n[s]); i++) {
+        if (i > 0 && i <= kv.n_gone[s]) continue;
         int32_t *f = &fill[table_at(0, s, i)];
         *f = SL_MAX(*f, SL_MIN(BLK_LEN, want_n[s] - i * BLK_LEN));
     }
@@ -124,7 +137,7 @@ static void check_open(int s) {
     uint64_t hash = 0;
     for (int pos = 0; pos < n; pos++) {
         hash = mix(hash, want[s][pos]);
-        if (pos / BLK_LEN == n / BLK_LEN) CHECK(open_store[s][i][pos % BLK_LEN] == hash);
+        if (pos / BLK_LEN == n / BLK_LEN) CHECK(open_store[s][i][pos % BLK_LEN] == computed(hash, pos));
     }
 }
 
@@ -135,14 +148,16 @@ static void write_rows(int s, int32_t from, int32_t n) {
     uint64_t hash = 0;
     for (int i = 0; i < from; i++) hash = mix(hash, want[s][i]);
     for (int i = from; i < from + n; i++) {
-        ids[i] = want[s][i] = (int32_t)test_below(2);
-        hash = mix(hash, ids[i]);
+        want[s][i] = (int32_t)test_below(2);
+        ids[entry_of(s, i / BLK_LEN) * BLK_LEN + i % BLK_LEN] = want[s][i];
+        hash = mix(hash, want[s][i]);
         int32_t other = i / BLK_LEN > from / BLK_LEN, is_last = i / BLK_LEN == (from + n - 1) / BLK_LEN;
-        if (kv.shape.opens && (!other || is_last)) open_store[s][first_open[s] ^ other][i % BLK_LEN] = hash;
+        if (kv.shape.opens && (!other || is_last))
+            open_store[s][first_open[s] ^ other][i % BLK_LEN] = computed(hash, i);
         for (int c = 0; c < SL_KV_N_CLASS && kv.cls[c].n_blk; c++) {
             int32_t blk = table_at(c, s, i / BLK_LEN);
             CHECK(kv.cls[c].n_ref[blk] == 1 && kv.cls[c].node[blk] < 0); // invariant 3
-            store[c][blk][i % BLK_LEN] = hash;
+            store[c][blk][i % BLK_LEN] = computed(hash, i);
         }
     }
 }
@@ -168,7 +183,8 @@ static void step(void) {
     bool fits = true;
     for (int s = 0; s < N_SEQ; s++) {
         n_more[s] = test_below(2) ? (int32_t)test_below(N_ROW_MAX + 1) : 0;
-        fits = fits && want_n[s] + n_more[s] <= N_CTX;
+        if (kv.shape.moves && want_n[s] + n_more[s] > N_TEXT) n_more[s] = 0;
+        fits = fits && (kv.shape.moves || want_n[s] + n_more[s] <= N_CTX);
     }
     sl_status status = sl_kv_can_extend(&kv, n_more);
     if (!fits || strstr(sl_error_text(), "context")) CHECK_INT(status == SL_FULL, !fits);
@@ -191,7 +207,7 @@ static void truncate_to(int s, int32_t n) {
     sl_status status = sl_kv_truncate(&kv, s, n);
     bool near_open = !kv.shape.opens || n % BLK_LEN == 0 || n / BLK_LEN == want_n[s] / BLK_LEN;
     bool near = n == 0 || (n >= deepest[s] - N_ROW_MAX - SL_KV_SLACK && n >= lowest[s]);
-    if (near_open && (kv.shape.window == 0 || near)) CHECK_INT(status, SL_OK);
+    if (near_open && ((kv.shape.window == 0 && !kv.shape.moves) || near)) CHECK_INT(status, SL_OK);
     else if (status != SL_OK) CHECK_INT(status, SL_UNSUPPORTED);
     if (status != SL_OK) return;
     want_n[s] = n;
@@ -202,7 +218,7 @@ static void fork_at(int dst, int src, int32_t n) {
     bool legal = dst != src && want_n[dst] == 0 && n <= want_n[src];
     sl_status status = sl_kv_fork(&kv, dst, src, n);
     if (!legal) CHECK_INT(status, SL_BAD_ARG);
-    else if (kv.shape.window == 0 && !kv.shape.opens) CHECK_INT(status, SL_OK);
+    else if (kv.shape.window == 0 && !kv.shape.opens && !kv.shape.moves) CHECK_INT(status, SL_OK);
     if (status != SL_OK) return;
     int from = kv.shape.opens && n % BLK_LEN ? sl_kv_open_at(&kv, src, n / BLK_LEN) : 0;
     memcpy(open_store[dst][0], open_store[src][from], sizeof open_store[dst][0]);
@@ -216,18 +232,24 @@ static int32_t common(const int32_t *a, const int32_t *b, int32_t n) {
     return i;
 }
 
+static int n_moved_reuse; // sequences that went on with a conversation whose middle they had let go
+
 static void reuse(int s) {
-    int32_t ids[N_CTX], n = (int32_t)test_below(N_CTX + 1), least = 0;
+    int32_t ids[N_TEXT], n_max = kv.shape.moves ? N_TEXT : N_CTX, n = (int32_t)test_below((uint32_t)n_max + 1),
+                         least = 0;
     int like = (int)test_below(N_SEQ);
     memcpy(ids, want[like], sizeof ids); // also of what was there before a truncation
-    for (int k = (int)test_below(3); k > 0; k--) ids[test_below(N_CTX)] ^= 1;
+    if (test_below(2)) n = SL_MIN(n_max, want_n[s] + (int32_t)test_below(3)), memcpy(ids, want[s], sizeof ids);
+    for (int k = (int)test_below(3); k > 0; k--) ids[test_below(N_TEXT)] ^= 1;
     for (int i = 0; i < N_SEQ; i++) least = SL_MAX(least, common(want[i], ids, SL_MIN(n, kv.n_shared[i] * BLK_LEN)));
     int32_t own = common(want[s], ids, SL_MIN(n, want_n[s]));
     int32_t got = sl_kv_reuse(&kv, s, ids, n);
     CHECK(got >= 0 && got <= n);
     n_found += (uint64_t)got;
-    if (kv.shape.window == 0 && !kv.shape.opens) CHECK(got >= SL_MAX(own, least));
-    if (kv.shape.window == 0) CHECK(got / BLK_LEN >= SL_MAX(own, least) / BLK_LEN);
+    if (kv.shape.window == 0 && !kv.shape.opens && !kv.shape.moves) CHECK(got >= SL_MAX(own, least));
+    if (kv.shape.window == 0 && !kv.shape.moves) CHECK(got / BLK_LEN >= SL_MAX(own, least) / BLK_LEN);
+    if (kv.shape.moves && own == want_n[s]) CHECK(got >= own);
+    n_moved_reuse += kv.n_gone[s] > 0;
     if (got != own) lowest[s] = deepest[s] = got;
     memcpy(want[s], ids, sizeof ids);
     want_n[s] = got;
@@ -237,21 +259,22 @@ static void reuse(int s) {
 // As if the sequence had been saved and came back into another one.
 static void restore(int dst, int src) {
     static uint64_t saved[SL_KV_N_CLASS][MAX_BLK_SEQ][BLK_LEN];
-    int32_t n = want_n[src], first = kv.cls[1].n_blk ? kv.cls[1].first[src] : 0;
+    sl_kv_extent extent = sl_kv_extent_of(&kv, src);
+    int32_t n = want_n[src], n_entry = n ? entry_of(src, blocks(n) - 1) + 1 : 0;
     if (dst == src || want_n[dst]) return;
     for (int c = 0; c < SL_KV_N_CLASS && kv.cls[c].n_blk; c++)
-        for (int i = c ? first : 0; i < blocks(n); i++)
-            memcpy(saved[c][i], store[c][table_at(c, src, i)], sizeof **store);
-    sl_status status = sl_kv_fill(&kv, dst, n, first);
+        for (int i = c ? extent.first : 0; i < n_entry; i++)
+            memcpy(saved[c][i], store[c][kv.cls[c].table[src * kv.n_blk_seq + i]], sizeof **store);
+    sl_status status = sl_kv_fill(&kv, dst, &extent);
     if (status != SL_OK) {
         CHECK_INT(status, SL_FULL);
         return;
     }
     for (int c = 0; c < SL_KV_N_CLASS && kv.cls[c].n_blk; c++)
-        for (int i = c ? first : 0; i < blocks(n); i++)
-            memcpy(store[c][table_at(c, dst, i)], saved[c][i], sizeof **store);
+        for (int i = c ? extent.first : 0; i < n_entry; i++)
+            memcpy(store[c][kv.cls[c].table[dst * kv.n_blk_seq + i]], saved[c][i], sizeof **store);
     memcpy(want[dst], want[src], sizeof *want);
-    memcpy(sl_kv_tokens(&kv, dst), want[src], (size_t)n * 4);
+    memcpy(sl_kv_tokens(&kv, dst), sl_kv_tokens(&kv, src), (size_t)n_entry * BLK_LEN * 4);
     want_n[dst] = n, deepest[dst] = n ? deepest[src] : 0, lowest[dst] = n ? lowest[src] : 0;
     if (kv.shape.opens && n % BLK_LEN) {
         int from = sl_kv_open_at(&kv, src, n / BLK_LEN);
@@ -283,7 +306,8 @@ static bool append(int s, const int32_t *ids, int i, bool has_window) {
 
 // A folder knows whole blocks of ids, with their windows or not; what there is is taken, as engine_store.c does it.
 static void reuse_from_disk(int s) {
-    int32_t ids[N_CTX], n = (int32_t)test_below(N_CTX + 1), n_disk = (int32_t)test_below((uint32_t)n / BLK_LEN + 1);
+    int32_t ids[N_TEXT], n = (int32_t)test_below((uint32_t)kv.shape.n_ctx + 1);
+    int32_t n_disk = (int32_t)test_below((uint32_t)n / BLK_LEN + 1);
     bool has_window = test_below(3) > 0;
     if (!kv.shape.caches) return;
     memcpy(ids, want[test_below(N_SEQ)], sizeof ids);
@@ -306,8 +330,15 @@ static sl_kv_shape shape_of(int32_t n_blk, int32_t window, bool caches) {
     return s;
 }
 
-static void live(int32_t n_blk, int32_t window, bool caches, bool opens) {
-    sl_kv_shape shape = shape_of(n_blk, window, caches);
+// A shape whose sequences move.
+static sl_kv_shape moving(sl_kv_shape s) {
+    s.moves = true, s.n_ctx = N_CTX_MOVING;
+    s.n_blk = N_SEQ * (int32_t)sl_kv_table_blocks(BLK_LEN, N_CTX_MOVING, N_ROW_MAX, true);
+    return s;
+}
+
+static void live(sl_kv_shape shape, bool opens) {
+    const bool caches = shape.caches;
     shape.opens = opens;
     REQUIRE_OK(sl_kv_init(&kv, &shape), sl_error_text());
     memset(want_n, 0, sizeof want_n);
@@ -316,10 +347,11 @@ static void live(int32_t n_blk, int32_t window, bool caches, bool opens) {
     n_found = 0;
     for (int op = 0; op < N_OP; op++) {
         int a = (int)test_below(N_SEQ), b = (int)test_below(N_SEQ);
-        switch (test_below(9)) {
+        switch (test_below(shape.moves ? 40 : 9)) { // those that move must get far
         case 0:
         case 1:
-        case 2: step(); break;
+        case 2:
+        default: step(); break;
         case 3: truncate_to(a, (int32_t)test_below((uint32_t)want_n[a] + 1)); break;
         case 4: { // a little, or all
             int32_t back = test_below(3) ? (int32_t)test_below(20) : N_CTX;
@@ -329,7 +361,7 @@ static void live(int32_t n_blk, int32_t window, bool caches, bool opens) {
         case 5: fork_at(b, a, (int32_t)test_below((uint32_t)want_n[a] + 2)); break;
         case 6: reuse(a); break;
         case 7: reuse_from_disk(a); break;
-        default: restore(b, a);
+        case 8: restore(b, a); break;
         }
         check_invariants();
         for (int s = 0; s < N_SEQ; s++) check_open(s);
@@ -342,14 +374,22 @@ static void live(int32_t n_blk, int32_t window, bool caches, bool opens) {
     sl_kv_deinit(&kv);
 }
 
-TEST(a_random_life) { live(120, 0, false, false); }
-TEST(a_random_life_with_cached_prefixes) { live(120, 0, true, false); }
-TEST(a_random_life_with_windows) { live(N_SEQ * MAX_BLK_SEQ, 11, false, false); }
-TEST(a_random_life_with_windows_and_cached_prefixes) { live(150, 11, true, false); }
-TEST(a_random_life_with_windows_of_one_position) { live(150, 1, true, false); }
+TEST(a_random_life) { live(shape_of(120, 0, false), false); }
+TEST(a_random_life_with_cached_prefixes) { live(shape_of(120, 0, true), false); }
+TEST(a_random_life_with_windows) { live(shape_of(N_SEQ * MAX_BLK_SEQ, 11, false), false); }
+TEST(a_random_life_with_windows_and_cached_prefixes) { live(shape_of(150, 11, true), false); }
+TEST(a_random_life_with_windows_of_one_position) { live(shape_of(150, 1, true), false); }
 TEST(a_random_life_with_open_blocks) {
-    live(120, 0, false, true);
-    live(150, 11, true, true);
+    live(shape_of(120, 0, false), true);
+    live(shape_of(150, 11, true), true);
+}
+TEST(a_random_life_of_sequences_that_move) {
+    n_moved_reuse = 0;
+    live(moving(shape_of(0, 0, false)), false);
+    live(moving(shape_of(0, 0, true)), false);
+    live(moving(shape_of(0, 11, true)), false);
+    live(moving(shape_of(0, 11, true)), true);
+    CHECK(n_moved_reuse > 100);
 }
 
 // ---- single cases ---------------------------------------------------------------------------------------------------
@@ -374,6 +414,24 @@ TEST(full_sequences_fit_beside_whatever_is_cached) {
         for (int i = 0; i < N_CTX; i++) ids[i] = (int32_t)test_below(3);
         extend_by(s, ids, N_CTX - kv.length[s]);
     }
+    sl_kv_deinit(&kv);
+}
+
+TEST(moving_sequences_do_not_starve_each_other_when_all_are_full) {
+    // The first blocks of all are nodes; when they are let go, they stand above others that are still held.
+    sl_kv_shape shape = moving(shape_of(0, 0, true));
+    REQUIRE_OK(sl_kv_init(&kv, &shape), sl_error_text());
+    memset(want_n, 0, sizeof want_n);
+    for (int round = 0; round < N_TEXT; round++) {
+        int s = round % N_SEQ;
+        if (want_n[s] + N_ROW_MAX > N_TEXT || !extend(s, N_ROW_MAX)) continue;
+        write_rows(s, want_n[s], N_ROW_MAX);
+        want_n[s] += N_ROW_MAX;
+        sl_kv_commit(&kv, s);
+        check_invariants();
+    }
+    CHECK_INT(kv.cls[0].n_idle, 0); // all that was cached is given up
+    CHECK(kv.n_evicted > N_SEQ);
     sl_kv_deinit(&kv);
 }
 
@@ -438,7 +496,7 @@ TEST(a_small_pool_says_that_it_is_full) {
     CHECK_INT(sl_kv_can_extend(&kv, (int32_t[]){0, 1}), SL_FULL);
     CHECK(strstr(sl_error_text(), "pool"));
     CHECK_INT(sl_kv_extend(&kv, 1, 1), SL_FULL);
-    CHECK_INT(sl_kv_fill(&kv, 1, 1, 0), SL_FULL);
+    CHECK_INT(sl_kv_fill(&kv, 1, &(sl_kv_extent){.n = 1}), SL_FULL);
     CHECK_INT(sl_kv_can_extend(&kv, (int32_t[]){0, INT32_MAX}), SL_FULL);
     CHECK(strstr(sl_error_text(), "context"));
     CHECK_INT(kv.length[1], 0);
@@ -450,6 +508,12 @@ TEST(wrong_arguments_and_failed_allocations_leave_nothing) {
     bad.blk_len = 0;
     CHECK_INT(sl_kv_init(&kv, &bad), SL_BAD_ARG);
     bad = good, bad.n_ctx = 0;
+    CHECK_INT(sl_kv_init(&kv, &bad), SL_BAD_ARG);
+    bad = moving(good), bad.n_ctx--;
+    CHECK_INT(sl_kv_init(&kv, &bad), SL_BAD_ARG);
+    bad = moving(good), bad.n_blk--;
+    CHECK_INT(sl_kv_init(&kv, &bad), SL_BAD_ARG);
+    bad = moving(good), bad.n_ctx = 16; // the window would reach into the first block
     CHECK_INT(sl_kv_init(&kv, &bad), SL_BAD_ARG);
     bad = good, bad.n_window_blk--;
     CHECK_INT(sl_kv_init(&kv, &bad), SL_BAD_ARG);
@@ -474,6 +538,6 @@ TEST(wrong_arguments_and_failed_allocations_leave_nothing) {
     sl_kv_retract(&kv, 0, 0);
     CHECK_INT(sl_kv_fork(&kv, 0, N_SEQ, 0), SL_BAD_ARG);
     CHECK_INT(sl_kv_truncate(&kv, 0, 1), SL_BAD_ARG);
-    CHECK_INT(sl_kv_fill(&kv, 0, 100, 0), SL_BAD_ARG); // not a window
+    CHECK_INT(sl_kv_fill(&kv, 0, &(sl_kv_extent){.n = 100}), SL_BAD_ARG); // not a window
     sl_kv_deinit(&kv);
 }
