@@ -163,6 +163,10 @@ typedef struct sluice_engine_options {
      * process: see sluice_prefix_save. Includes prefix_cache. NULL = none (default). */
     const char *prefix_path;
     uint64_t prefix_bytes; /* that its files may have together; those used longest ago go first; default 8 GiB */
+    /* A sequence whose n_ctx positions (rounded up to whole blocks of 32) are full goes on: of what is before the next
+     * row it sees the first 32 positions and the newest n_ctx - 64 at least. Positions go on counting. Backends that
+     * cannot do it refuse. default false: SLUICE_FULL. */
+    bool ctx_window;
 } sluice_engine_options;
 
 typedef struct sluice_engine_info {
@@ -235,7 +239,9 @@ sluice_status sluice_prefill(sluice_engine *engine, int32_t seq, const int32_t *
                              sluice_progress *progress, void *user);
 
 int32_t sluice_seq_length(const sluice_engine *engine, int32_t seq);
-/* The ids that it holds, as many as it is long; valid until it changes. */
+/* Positions 32 and on that it has let go, with ctx_window; else 0. Others may be there and not be seen any more. */
+int32_t sluice_seq_gone(const sluice_engine *engine, int32_t seq);
+/* The ids that it holds, as many as it is long less those it has let go; valid until it changes. */
 const int32_t *sluice_seq_ids(const sluice_engine *engine, int32_t seq);
 /* Makes a sequence hold the longest beginning of the ids (n) that it has already or, with prefix_cache, that any
  * sequence had whose memory was not needed since; at most n - 1 of them, so that there is something left to compute

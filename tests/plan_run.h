@@ -78,7 +78,7 @@ static inline void run_op(tags *t, uint32_t i, uint32_t worker) {
         for (; c.begin < c.end; c.begin++) t->ok &= t->cell[c.begin] == op->in[k];
     }
     if (op->code == SL_OP_KV_WRITE) t->kv_written[op->attr.kv.kv_layer] |= 1u << worker;
-    if (op->code == SL_OP_ATTEND) t->ok &= t->kv_written[op->attr.attend.kv_layer] == all;
+    if (sl_op_is_attend(op)) t->ok &= t->kv_written[op->attr.attend.kv_layer] == all;
     if (op->out == SL_NO_VALUE) return;
     const sl_value *v = &p->value[op->out];
     cells c = op->who == SL_WHO_EACH ? cells_of(p, v, worker) : part_of(p, v, share);

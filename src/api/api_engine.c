@@ -75,6 +75,7 @@ sl_status sl_api_engine_options(sl_engine_options *out, const sluice_model *mode
         .prefix_path = o.prefix_path,
         .prefix_bytes = o.prefix_bytes,
         .kv_rotate = o.kv_rotate,
+        .ctx_window = o.ctx_window,
         .wire = o.wire,
         .progress = o.progress,
         .user = o.user,
@@ -259,6 +260,10 @@ sluice_status sluice_prefill(sluice_engine *engine, int32_t seq, const int32_t *
 
 int32_t sluice_seq_length(const sluice_engine *engine, int32_t seq) {
     return engine ? sl_engine_seq_length(engine->engine, seq) : 0;
+}
+
+int32_t sluice_seq_gone(const sluice_engine *engine, int32_t seq) {
+    return engine ? sl_engine_seq_gone(engine->engine, seq) : 0;
 }
 
 const int32_t *sluice_seq_ids(const sluice_engine *engine, int32_t seq) {

@@ -86,28 +86,39 @@ static class_view view_class(const sl_plan *plan, const sl_step *step, uint8_t c
 }
 
 static sl_status check_blocks(const class_view *v, const sl_step *step, int32_t row) {
-    int32_t pos = step->pos[row], slot = step->slot[row];
-    int32_t blk = sl_host_first_seen(pos, v->window) / SL_KV_BLK_LEN;
+    int32_t cell = sl_step_cell(step, row), slot = step->slot[row];
+    int32_t blk = sl_host_first_seen(cell, v->window) / SL_KV_BLK_LEN;
     if (!v->table) return SL_OK;
     const int32_t *table = v->table + (size_t)slot * (size_t)step->blk_stride;
     // The row before has already looked at all but the last block.
-    if (row > 0 && step->slot[row - 1] == slot && step->pos[row - 1] + 1 == pos) blk = pos / SL_KV_BLK_LEN;
-    for (; blk <= pos / SL_KV_BLK_LEN; blk++)
-        if (table[blk] < 0 || (uint32_t)table[blk] >= v->n_blk)
-            return SL_FAIL(SL_BAD_ARG, "block %d of slot %d is %d, but the pool has %u", blk, slot, table[blk],
-                           v->n_blk);
+    if (row > 0 && step->slot[row - 1] == slot && sl_step_cell(step, row - 1) + 1 == cell) blk = cell / SL_KV_BLK_LEN;
+    for (; blk <= cell / SL_KV_BLK_LEN; blk++) {
+        int32_t of_pool = table[sl_step_entry(step, row, blk)];
+        if (of_pool < 0 || (uint32_t)of_pool >= v->n_blk)
+            return SL_FAIL(SL_BAD_ARG, "block %d of slot %d is %d, but the pool has %u", blk, slot, of_pool, v->n_blk);
+    }
+    return SL_OK;
+}
+
+static sl_status check_cell(const sl_plan *plan, const sl_step *step, int32_t row) {
+    int32_t pos = step->pos[row], cell = sl_step_cell(step, row), skip = step->skip ? step->skip[row] : 0;
+    if (pos < 0 || cell < 0 || (uint32_t)cell >= plan->shape.n_ctx || cell / SL_KV_BLK_LEN >= step->blk_stride)
+        return SL_FAIL(SL_BAD_ARG, "row %d is at position %d, past the context of %u", row, cell, plan->shape.n_ctx);
+    if (cell > pos || (pos - cell) % SL_KV_BLK_LEN != 0 || skip < 0 ||
+        skip >= step->blk_stride - cell / SL_KV_BLK_LEN || (cell < SL_KV_BLK_LEN && (cell < pos || skip > 0)))
+        return SL_FAIL(SL_BAD_ARG, "row %d is at position %d, which is not cell %d of a sequence that skips %d blocks",
+                       row, pos, cell, skip);
     return SL_OK;
 }
 
 static sl_status check_row(const sl_plan *plan, const sl_step *step, int32_t row, const class_view view[2]) {
     const sl_plan_shape *shape = &plan->shape;
-    int32_t token = step->token[row], pos = step->pos[row], slot = step->slot[row];
+    int32_t token = step->token[row], slot = step->slot[row];
     if (token < 0 || (uint32_t)token >= plan->n_vocab)
         return SL_FAIL(SL_BAD_ARG, "row %d has token %d, but the vocabulary has %u", row, token, plan->n_vocab);
     if (slot < 0 || (uint32_t)slot >= shape->n_slot)
         return SL_FAIL(SL_BAD_ARG, "row %d is of slot %d, but there are %u", row, slot, shape->n_slot);
-    if (pos < 0 || (uint32_t)pos >= shape->n_ctx || pos / SL_KV_BLK_LEN >= step->blk_stride)
-        return SL_FAIL(SL_BAD_ARG, "row %d is at position %d, past the context of %u", row, pos, shape->n_ctx);
+    SL_TRY(check_cell(plan, step, row));
     uint32_t n_open = shape->n_slot * SL_KV_OPEN_SLOTS + sl_plan_n_step_open(plan);
     if (step->open && (step->open[row] < 0 || (uint32_t)step->open[row] >= n_open))
         return SL_FAIL(SL_BAD_ARG, "row %d has open block %d, but there are %u", row, step->open[row], n_open);

@@ -22,9 +22,9 @@ sl_status sl_host_check_memory(const sl_plan *plan, const sl_program_memory *mem
 // are read. SL_BAD_ARG names the row. Linear in the rows and in the blocks that they see.
 sl_status sl_host_check_step(const sl_plan *plan, const sl_step *step);
 
-// The first position that a row at `pos` sees through a window (0 = all).
-static inline int32_t sl_host_first_seen(int32_t pos, uint32_t window) {
-    return window == 0 || (int64_t)pos + 1 <= (int64_t)window ? 0 : (int32_t)((int64_t)pos + 1 - window);
+// The first cell that a row at `cell` sees through a window (0 = all).
+static inline int32_t sl_host_first_seen(int32_t cell, uint32_t window) {
+    return window == 0 || (int64_t)cell + 1 <= (int64_t)window ? 0 : (int32_t)((int64_t)cell + 1 - window);
 }
 
 // Rows that an op computes in this step.

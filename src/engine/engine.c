@@ -34,6 +34,8 @@ static sl_status take_memory(sl_engine *e, const sl_plan_shape *shape, const sl_
     SL_TRY(take(e, &e->pos, n_row, sizeof *e->pos));
     SL_TRY(take(e, &e->slot, n_row, sizeof *e->slot));
     SL_TRY(take(e, &e->open, n_row, sizeof *e->open));
+    if (shape->moves) SL_TRY(take(e, &e->cell, n_row, sizeof *e->cell));
+    if (shape->moves) SL_TRY(take(e, &e->skip, n_row, sizeof *e->skip));
     SL_TRY(take(e, &e->logit_row, shape->n_logit_max, sizeof *e->logit_row));
     SL_TRY(take(e, &e->n_more, n_seq, sizeof *e->n_more));
     SL_TRY(take(e, &e->n_before, n_seq, sizeof *e->n_before));
@@ -159,6 +161,8 @@ void sl_engine_destroy(sl_engine *e) {
     sl_free(e->pos);
     sl_free(e->slot);
     sl_free(e->open);
+    sl_free(e->cell);
+    sl_free(e->skip);
     sl_free(e->logit_row);
     sl_free(e->n_more);
     sl_free(e->n_before);
@@ -169,6 +173,10 @@ void sl_engine_destroy(sl_engine *e) {
 }
 
 // ---- questions ----------------------------------------------------------------------------------
+
+int32_t sl_engine_seq_gone(const sl_engine *e, int32_t seq) {
+    return seq >= 0 && seq < e->kv.shape.n_seq ? sl_kv_gone(&e->kv, seq) : 0;
+}
 
 int32_t sl_engine_seq_length(const sl_engine *e, int32_t seq) {
     return seq >= 0 && seq < e->kv.shape.n_seq ? e->kv.length[seq] : 0;

@@ -32,6 +32,7 @@ typedef struct sl_engine_options {
     // With a prefix_cache: a folder where prefixes are kept beyond it; NULL: none.
     const char *prefix_path;
     uint64_t prefix_bytes; // that the folder may have
+    bool ctx_window; // a sequence whose context is full goes on, see kv/kv_move.c; n_ctx is rounded up to whole blocks
     bool wire;
     bool keep_inputs; // sl_engine_visit_inputs will be asked; costs memory
     int (*progress)(void *user, uint64_t n, uint64_t total);
@@ -74,7 +75,9 @@ const float *sl_engine_logits(sl_engine *engine, size_t i); // (n_vocab), or NUL
 // The largest of them, if the device has found it; -1: it has not, or none is above -inf.
 int32_t sl_engine_best(const sl_engine *engine, size_t i);
 int32_t sl_engine_seq_length(const sl_engine *engine, int32_t seq);
-// The ids that it holds, (length); NULL if there is no such sequence.
+// Positions after the first block that it has let go; 0 without ctx_window.
+int32_t sl_engine_seq_gone(const sl_engine *engine, int32_t seq);
+// The ids that it holds, (length - gone); NULL if there is no such sequence.
 const int32_t *sl_engine_seq_ids(const sl_engine *engine, int32_t seq);
 // Makes the sequence hold the longest beginning of ids (n) that it has already or that is cached, and at most n - 1 of
 // them, so that there is something to compute logits from; *n_held is its length.

@@ -85,6 +85,7 @@ sl_status sl_engine_form_fill(sl_session_head *out, const sl_engine_form *form, 
                               size_t n_app_bytes) {
     *out = form->head;
     out->n_pos = blocks->n_pos, out->first = blocks->first[0], out->window_first = blocks->first[1];
+    out->n_ctx = blocks->n_ctx, out->n_gone = blocks->n_gone, out->gone_hash = blocks->gone_hash;
     out->app_bytes = n_app_bytes;
     if (sl_session_file_bytes(out, form->layer, &out->file_bytes)) return SL_OK;
     return SL_FAIL(SL_NO_MEMORY, "a session of 2^64 bytes");
@@ -102,7 +103,7 @@ typedef sl_status visit(void *user, const walk *at);
 
 static sl_status walk_blocks(const sl_engine *e, const sl_engine_blocks *blocks, visit *each, void *user) {
     const sl_plan *plan = e->plans.plan[0];
-    uint32_t end = blocks->n_pos ? (blocks->n_pos - 1) / SL_KV_BLK_LEN + 1 : 0;
+    uint32_t end = blocks->n_pos ? (blocks->n_pos - 1) / SL_KV_BLK_LEN + 1 - blocks->n_gone : 0;
     for (uint32_t i = 0; i < 2 * plan->n_kv; i++) {
         const sl_plan_kv *kv = &plan->kv[i / 2];
         uint64_t n_bytes = i % 2 ? kv->v_blk_bytes : kv->k_blk_bytes, off = i % 2 ? kv->v_off : kv->k_off;
@@ -165,7 +166,7 @@ static sl_status put_front(writing *s, const sl_session_head *h) {
 static sl_status put_all(writing *s, sl_session_head *h, const sl_session_layer *layer, const void *app) {
     SL_TRY(put_front(s, h));
     SL_TRY(put_section(s, 0, layer, h->n_layer * sizeof *layer));
-    SL_TRY(put_section(s, 1, s->blocks->ids, h->n_pos * sizeof(int32_t)));
+    SL_TRY(put_section(s, 1, s->blocks->ids, sl_session_n_id(h) * sizeof(int32_t)));
     SL_TRY(put_section(s, 2, app, h->app_bytes));
     SL_TRY(walk_blocks(s->e, s->blocks, put_block, s));
     h->head_hash = sl_session_hash_head(h, s->sum);

@@ -21,6 +21,7 @@ static uint64_t other_bytes(const sl_engine_plans *p, const sl_engine_options *o
     sl_kv_shape kv_shape = sl_engine_kv_shape(p, o);
     uint64_t n_bytes = sizeof *e + sl_kv_shape_bytes(&kv_shape);
     n_bytes += n_row * (sizeof *e->rows + sizeof *e->token + sizeof *e->pos + sizeof *e->slot + sizeof *e->open);
+    if (shape->moves) n_bytes += n_row * (sizeof *e->cell + sizeof *e->skip);
     n_bytes += shape->n_logit_max * sizeof *e->logit_row;
     n_bytes += n_seq * (sizeof *e->n_more + sizeof *e->n_before + sizeof *e->first_open + sizeof *e->step_open);
     for (int i = 0; i < p->n_width; i++) n_bytes += p->plan[i]->n_weight * sizeof *e->weight[0];

@@ -33,6 +33,7 @@ struct sl_engine {
     sl_row *rows;                // (n_row_max) of a prefill
     int32_t *token, *pos, *slot; // (n_row_max)
     int32_t *open;               // (n_row_max) open blocks
+    int32_t *cell, *skip;        // (n_row_max) as in sl_step; NULL if sequences do not move
     int32_t *logit_row;          // (n_logit_max)
     int32_t n_logit_wanted;
     int32_t *n_more, *n_before; // (n_seq) positions that the step adds; those there were
@@ -73,9 +74,11 @@ sl_status sl_engine_copy_open(sl_engine *engine, int32_t dst, int32_t src);
 
 // Positions, and where in the pool the blocks are that a file has of them.
 typedef struct sl_engine_blocks {
-    const int32_t *ids; // (n_pos)
+    const int32_t *ids; // (n_pos), less those of n_gone blocks
     uint32_t n_pos;
-    uint32_t first[SL_KV_N_CLASS];     // the file begins with this block
+    uint32_t n_ctx, n_gone;            // as in sl_session_head
+    uint64_t gone_hash;                // likewise
+    uint32_t first[SL_KV_N_CLASS];     // the file begins with this block, of those that are not gone
     const int32_t *blk[SL_KV_N_CLASS]; // those from there on
     int32_t open;                      // the open block of the last, if that is not full
 } sl_engine_blocks;

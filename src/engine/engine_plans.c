@@ -18,6 +18,10 @@ static sl_status check_options(const sl_model *model, const sl_engine_options *o
         return SL_FAIL(SL_BAD_ARG, "an engine needs at least one position, sequence, row and row with logits");
     if (o->n_ctx > INT32_MAX || o->n_row_max > INT32_MAX || o->n_seq > INT32_MAX)
         return SL_FAIL(SL_BAD_ARG, "positions, sequences and rows are counted in 31 bits");
+    if (o->ctx_window && !(o->backend->fusions & SL_MOVING_ROWS))
+        return SL_FAIL(SL_UNSUPPORTED,
+                       "backend %s cannot move on when the context is full (ctx_window); leave that out, or use cpu",
+                       o->backend->name);
     return SL_OK;
 }
 
@@ -26,24 +30,31 @@ static void choose_windows(sl_plan_shape *shape, const sl_config *config, const 
     uint32_t widest = 0;
     for (uint32_t i = 0; i < config->n_layer; i++) widest = SL_MAX(widest, config->layer[i].window);
     if (widest == 0 || widest >= shape->n_ctx || !(backend->fusions & SL_WINDOW_TABLES)) return;
+    if (shape->moves && widest + 2ull * SL_KV_BLK_LEN > shape->n_ctx) return; // they would see the first block
     int64_t n_blk = sl_kv_window_blocks(SL_KV_BLK_LEN, (int32_t)widest, (int32_t)shape->n_row_max);
     if (n_blk * shape->n_slot < shape->n_kv_blk) shape->n_window_blk = (uint32_t)n_blk * shape->n_slot;
 }
 
 static sl_status choose_shape(sl_plan_shape *shape, const sl_engine_options *o) {
-    uint64_t n_blk = (uint64_t)o->n_seq * ((o->n_ctx - 1) / SL_KV_BLK_LEN + 1), n_pos = (uint64_t)o->n_seq * o->n_ctx;
-    if (n_blk > INT32_MAX)
+    const uint64_t blk_len = SL_KV_BLK_LEN, n_whole = SL_MAX((o->n_ctx + blk_len - 1) / blk_len, 2u) * blk_len;
+    uint64_t n_ctx = o->ctx_window ? n_whole : o->n_ctx, n_pos = o->n_seq * n_ctx, n_blk = INT32_MAX;
+    uint32_t n_row_max = (uint32_t)(o->ctx_window ? o->n_row_max : SL_MIN(o->n_row_max, n_pos)); // wider: never filled
+    if (n_ctx < INT32_MAX)
+        n_blk =
+            o->n_seq * (uint64_t)sl_kv_table_blocks(SL_KV_BLK_LEN, (int32_t)n_ctx, (int32_t)n_row_max, o->ctx_window);
+    if (n_blk >= INT32_MAX)
         return SL_FAIL(SL_NO_MEMORY,
                        "%u sequences of %u positions are more than any KV pool holds; lower n_ctx or n_seq", o->n_seq,
                        o->n_ctx);
     *shape = (sl_plan_shape){
-        .n_row_max = (uint32_t)SL_MIN(o->n_row_max, n_pos), // a wider step could never be filled
-        .n_ctx = o->n_ctx,
+        .n_row_max = n_row_max,
+        .n_ctx = (uint32_t)n_ctx,
         .n_slot = o->n_seq,
         .n_kv_blk = (uint32_t)n_blk, // each sequence can be full at once: none can starve another
         .type_k = (uint8_t)o->type_k,
         .type_v = (uint8_t)o->type_v,
         .kv_rotate = o->kv_rotate,
+        .moves = o->ctx_window,
         .keep_inputs = o->keep_inputs,
     };
     shape->n_logit_max = SL_MIN(o->n_logit_max, shape->n_row_max);
@@ -86,6 +97,7 @@ sl_kv_shape sl_engine_kv_shape(const sl_engine_plans *p, const sl_engine_options
         .window = shape->n_window_blk ? (int32_t)widest_window(p->plan[0]) : 0,
         .n_window_blk = (int32_t)shape->n_window_blk,
         .caches = o->prefix_cache,
+        .moves = shape->moves,
         .opens = sl_kv_code_bits((sl_type)shape->type_k) || sl_kv_code_bits((sl_type)shape->type_v),
     };
 }
@@ -112,7 +124,7 @@ static sl_status build(sl_engine_plans *p, const sl_model *model, const sl_plan_
 static sl_status plans_init(sl_engine_plans *out, const sl_model *model, const sl_engine_options *options,
                             sl_device *device) {
     const sl_backend *backend = options->backend;
-    uint32_t fusions = backend->fusions & ~(uint32_t)SL_WINDOW_TABLES;
+    uint32_t fusions = backend->fusions & ~(uint32_t)(SL_WINDOW_TABLES | SL_MOVING_ROWS);
     sl_plan_options wide = {.fusions = fusions, .supports = backend->supports, .user = device};
     sl_device_info info;
     backend->info(device, &info);

@@ -17,10 +17,17 @@ static sl_status check_ids(const sl_engine *e, const int32_t *ids, size_t n) {
     return SL_OK;
 }
 
-// Of ids, of which n may be held, the sequence holds as much as is known; the figures count it.
+// Positions of a sequence at most.
+static int32_t seq_limit(const sl_engine *e) {
+    return e->kv.shape.moves ? INT32_MAX - e->kv.shape.blk_len : e->kv.shape.n_ctx;
+}
+
+// Of ids, of which n may be held, the sequence holds as much as is known; the figures count it. The folder has blocks
+// that all before is in view of.
 static int32_t reuse(sl_engine *e, int32_t seq, const int32_t *ids, int32_t n) {
     int32_t n_held = sl_kv_reuse(&e->kv, seq, ids, n), n_disk = 0;
-    if (e->store && n_held < n) n_disk = sl_engine_store_load(e, seq, ids, n), n_held = e->kv.length[seq];
+    int32_t n_most = SL_MIN(n, e->kv.shape.n_ctx);
+    if (e->store && n_held < n_most) n_disk = sl_engine_store_load(e, seq, ids, n_most), n_held = e->kv.length[seq];
     e->stats.n_prompt += (uint64_t)n_held;
     e->stats.n_reused += (uint64_t)(n_held - n_disk);
     e->stats.n_disk += (uint64_t)n_disk;
@@ -32,9 +39,9 @@ sl_status sl_engine_prefill(sl_engine *e, int32_t seq, const int32_t *ids, size_
     SL_TRY(sl_engine_check_seq(e, seq));
     if (n == 0) return SL_FAIL(SL_BAD_ARG, "there are no tokens to prefill");
     int32_t first = e->kv.length[seq];
-    if (n > (size_t)(e->kv.shape.n_ctx - first))
+    if (n > (size_t)(seq_limit(e) - first))
         return SL_FAIL(SL_FULL, "%zu tokens do not fit: the context has %d positions and %d of them are taken", n,
-                       e->kv.shape.n_ctx, first);
+                       seq_limit(e), first);
     SL_TRY(check_ids(e, ids, n));
     size_t done = 0;
     if (first == 0 && e->kv.shape.caches) done = (size_t)reuse(e, seq, ids, (int32_t)n - 1);
@@ -59,7 +66,7 @@ sl_status sl_engine_seq_reuse(sl_engine *e, int32_t seq, const int32_t *ids, siz
     *n_held = 0;
     SL_TRY(sl_engine_check_seq(e, seq));
     SL_TRY(check_ids(e, ids, n));
-    if (n > 0) *n_held = (size_t)reuse(e, seq, ids, (int32_t)SL_MIN(n - 1, (size_t)e->kv.shape.n_ctx));
+    if (n > 0) *n_held = (size_t)reuse(e, seq, ids, (int32_t)SL_MIN(n - 1, (size_t)seq_limit(e)));
     else return sl_engine_seq_truncate(e, seq, 0);
     return SL_OK;
 }
@@ -95,6 +102,9 @@ sl_status sl_engine_seq_fill(sl_engine *e, int32_t seq, int32_t n) {
     if (n_old == 0 || n_old % blk_len != 0 || n < n_old)
         return SL_FAIL(SL_BAD_ARG, "sequence %d has %d positions; filling needs whole blocks of %d, and to grow", seq,
                        n_old, blk_len);
+    if (n > e->kv.shape.n_ctx)
+        return SL_FAIL(SL_FULL, "sequence %d cannot be filled with %d positions: the context has %d", seq, n,
+                       e->kv.shape.n_ctx);
     if (e->kv.shape.caches) return SL_FAIL(SL_BAD_ARG, "what is not computed must not get into a prefix cache");
     memset(e->n_more, 0, (size_t)e->kv.shape.n_seq * sizeof *e->n_more);
     e->n_more[seq] = n - n_old;

@@ -8,13 +8,17 @@
 #include "os/os.h"
 
 static sl_engine_blocks blocks_of(const sl_engine *e, int32_t seq) {
-    uint32_t n = (uint32_t)e->kv.length[seq];
-    sl_engine_blocks b = {.ids = sl_kv_tokens(&e->kv, seq), .n_pos = n};
+    sl_kv_extent x = sl_kv_extent_of(&e->kv, seq);
+    sl_engine_blocks b = {.ids = sl_kv_tokens(&e->kv, seq),
+                          .n_pos = (uint32_t)x.n,
+                          .n_ctx = x.n > e->kv.shape.n_ctx ? (uint32_t)e->kv.shape.n_ctx : 0,
+                          .n_gone = (uint32_t)x.n_gone,
+                          .gone_hash = x.gone_hash};
     for (int32_t c = 0; c < SL_KV_N_CLASS && e->kv.cls[c].n_blk; c++) {
         b.first[c] = (uint32_t)e->kv.cls[c].first[seq];
         b.blk[c] = e->kv.cls[c].table + (size_t)seq * (size_t)e->kv.n_blk_seq + b.first[c];
     }
-    b.open = SL_KV_OPEN_SLOTS * seq + sl_kv_open_at(&e->kv, seq, (int32_t)n / SL_KV_BLK_LEN);
+    b.open = SL_KV_OPEN_SLOTS * seq + sl_kv_open_at(&e->kv, seq, x.n / SL_KV_BLK_LEN);
     return b;
 }
 
@@ -48,7 +52,10 @@ static sl_status check_fit(const sl_engine *e, const sl_session_view *v) {
     sl_engine_form_deinit(&form);
     if (status != SL_OK) return status;
     if (h->first) return SL_FAIL(SL_UNSUPPORTED, "is a part of a prefix and no session");
-    if (h->n_pos > (uint32_t)e->kv.shape.n_ctx)
+    if (h->n_ctx && (!e->kv.shape.moves || h->n_ctx != (uint32_t)e->kv.shape.n_ctx))
+        return SL_FAIL(SL_UNSUPPORTED, "holds %u positions in a window of %u, and goes on in one of that size only",
+                       h->n_pos, h->n_ctx);
+    if (!h->n_ctx && h->n_pos > (uint32_t)e->kv.shape.n_ctx)
         return SL_FAIL(SL_FULL, "holds %u positions, and the context has %d", h->n_pos, e->kv.shape.n_ctx);
     if (e->kv.cls[1].n_blk && sl_session_n_blk(h, 1) > (uint32_t)e->kv.cls[1].n_blk_seq)
         return SL_FAIL(SL_UNSUPPORTED,
@@ -59,12 +66,14 @@ static sl_status check_fit(const sl_engine *e, const sl_session_view *v) {
 static sl_status restore(sl_engine *e, int32_t seq, const sl_session_view *v) {
     SL_TRY(check_fit(e, v));
     SL_TRY(sl_kv_truncate(&e->kv, seq, 0));
-    SL_TRY(sl_kv_fill(&e->kv, seq, (int32_t)v->head->n_pos, (int32_t)v->head->window_first));
-    if (e->kv.shape.opens) sl_kv_set_open(&e->kv, seq, 0, (int32_t)v->head->n_pos / SL_KV_BLK_LEN);
+    const sl_session_head *h = v->head;
+    sl_kv_extent x = {(int32_t)h->n_pos, (int32_t)h->window_first, (int32_t)h->n_gone, h->gone_hash};
+    SL_TRY(sl_kv_fill(&e->kv, seq, &x));
+    if (e->kv.shape.opens) sl_kv_set_open(&e->kv, seq, 0, x.n / SL_KV_BLK_LEN);
     sl_engine_blocks blocks = blocks_of(e, seq);
     sl_status status = sl_engine_blocks_read(e, &blocks, v);
     if (status != SL_OK) return sl_kv_retract(&e->kv, seq, 0), status;
-    memcpy(sl_kv_tokens(&e->kv, seq), v->ids, v->head->n_pos * sizeof *v->ids);
+    memcpy(sl_kv_tokens(&e->kv, seq), v->ids, v->n_id * sizeof *v->ids);
     sl_kv_commit(&e->kv, seq);
     return SL_OK;
 }

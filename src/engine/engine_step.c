@@ -102,6 +102,16 @@ static int32_t open_of(const sl_engine *e, int32_t seq, int32_t pos) {
     return SL_KV_OPEN_SLOTS * seq + (blk == first ? e->first_open[seq] : !e->first_open[seq]);
 }
 
+// Where in its sequence, which has been extended, a row is.
+static void place_row(sl_engine *e, size_t i) {
+    int32_t seq = e->slot[i], pos = e->pos[i], gone = sl_kv_gone(&e->kv, seq);
+    sl_kv_tokens(&e->kv, seq)[pos - gone] = e->token[i]; // nobody who has let go of something writes the first block
+    if (e->kv.shape.opens) e->open[i] = open_of(e, seq, pos);
+    if (!e->cell) return;
+    int32_t hidden = sl_kv_hidden(&e->kv, pos);
+    e->cell[i] = pos - hidden, e->skip[i] = (hidden - gone) / e->kv.shape.blk_len;
+}
+
 static sl_status extend(sl_engine *e, size_t n_row) {
     int32_t n_step = 0;
     for (int32_t seq = 0; seq < e->kv.shape.n_seq; seq++) {
@@ -111,10 +121,7 @@ static sl_status extend(sl_engine *e, size_t n_row) {
         sl_status status = extend_seq(e, seq);
         if (status != SL_OK) return retract(e, seq), status;
     }
-    for (size_t i = 0; i < n_row; i++) {
-        sl_kv_tokens(&e->kv, e->slot[i])[e->pos[i]] = e->token[i];
-        if (e->kv.shape.opens) e->open[i] = open_of(e, e->slot[i], e->pos[i]);
-    }
+    for (size_t i = 0; i < n_row; i++) place_row(e, i);
     return SL_OK;
 }
 
@@ -170,6 +177,8 @@ static sl_status run(sl_engine *e, int width, size_t n_row) {
         .blk_stride = e->kv.n_blk_seq,
         .window_table = e->kv.cls[1].table,
         .open = e->open,
+        .cell = e->cell,
+        .skip = e->skip,
     };
     const sl_plan *plan = e->plans.plan[width];
     e->n_logit = 0; // those of the last step are overwritten now

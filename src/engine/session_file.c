@@ -14,8 +14,10 @@ void sl_session_set_magic(sl_session_head *head) { memcpy(head->magic, magic, si
 
 uint32_t sl_session_n_blk(const sl_session_head *head, uint32_t cls) {
     uint32_t n = head->n_pos ? (head->n_pos - 1) / head->blk_len + 1 : 0;
-    return n - (cls ? head->window_first : head->first);
+    return n - head->n_gone - (cls ? head->window_first : head->first);
 }
+
+uint32_t sl_session_n_id(const sl_session_head *head) { return head->n_pos - head->n_gone * head->blk_len; }
 
 uint64_t sl_session_hash_head(const sl_session_head *head, const uint64_t *sums) {
     sl_session_head copy = *head;
@@ -37,7 +39,8 @@ bool sl_session_kv_bytes(const sl_session_head *head, const sl_session_layer *la
 }
 
 bool sl_session_file_bytes(const sl_session_head *head, const sl_session_layer *layer, uint64_t *out) {
-    uint64_t n_bytes, sum = front_bytes(head) + (uint64_t)head->n_layer * sizeof *layer + (uint64_t)head->n_pos * 4;
+    uint64_t n_bytes,
+        sum = front_bytes(head) + (uint64_t)head->n_layer * sizeof *layer + (uint64_t)sl_session_n_id(head) * 4;
     bool ok = sl_size_add(&sum, sum, head->app_bytes);
     for (uint32_t i = 0; ok && i < 2 * head->n_layer; i++)
         ok = sl_session_kv_bytes(head, &layer[i / 2], i % 2, &n_bytes) && sl_size_add(&sum, sum, n_bytes);
@@ -66,13 +69,21 @@ static sl_status check_front(const sl_session_head *h, size_t n_bytes) {
     return SL_OK;
 }
 
+// What was let go lies between the first block and the last, and no row sees it any more.
+static bool good_gone(const sl_session_head *h) {
+    if (h->n_ctx == 0) return h->n_gone == 0 && h->gone_hash == 0;
+    return h->first == 0 && h->n_pos > h->n_ctx && h->n_gone <= (h->n_pos - h->n_ctx) / h->blk_len + 1 &&
+           (h->n_gone == 0 || h->n_gone < (h->n_pos - 1) / h->blk_len);
+}
+
 // Numbers that other numbers are reckoned from. They have a checksum, but that can be forged.
 static sl_status check_numbers(const sl_session_view *v, size_t n_bytes) {
     const sl_session_head *h = v->head;
     uint64_t file_bytes, layer_bytes = (uint64_t)h->n_layer * sizeof *v->layer;
-    uint64_t n_blk = h->blk_len ? ((uint64_t)h->n_pos + h->blk_len - 1) / h->blk_len : 0;
-    if (h->blk_len < 1 || h->blk_len > 1 << 16 || h->n_pos > INT32_MAX || h->n_vocab > INT32_MAX || h->first > n_blk ||
-        h->window_first > n_blk || front_bytes(h) + layer_bytes > n_bytes)
+    if (h->blk_len < 1 || h->blk_len > 1 << 16 || h->n_pos > INT32_MAX || h->n_vocab > INT32_MAX || !good_gone(h))
+        return SL_FAIL(SL_BAD_FILE, "is damaged: its head has impossible numbers");
+    uint64_t n_blk = ((uint64_t)h->n_pos + h->blk_len - 1) / h->blk_len - h->n_gone;
+    if (h->first > n_blk || h->window_first > n_blk || front_bytes(h) + layer_bytes > n_bytes)
         return SL_FAIL(SL_BAD_FILE, "is damaged: its head has impossible numbers");
     for (uint32_t i = 0; i < h->n_layer; i++)
         if (v->layer[i].cls > 1 || !v->layer[i].k_blk_bytes || !v->layer[i].v_blk_bytes)
@@ -96,7 +107,7 @@ static sl_status check_sums(const sl_session_view *v) {
     const sl_session_head *h = v->head;
     const uint64_t *sum = (const uint64_t *)(const void *)(h + 1);
     if (sl_xxh64(v->layer, h->n_layer * sizeof *v->layer, 0) != sum[0]) return damaged("layers");
-    if (sl_xxh64(v->ids, h->n_pos * sizeof *v->ids, 0) != sum[1]) return damaged("token ids");
+    if (sl_xxh64(v->ids, v->n_id * sizeof *v->ids, 0) != sum[1]) return damaged("token ids");
     if (sl_xxh64(v->app.data, v->app.n_bytes, 0) != sum[2]) return damaged("program's own part");
     const uint8_t *at = v->kv;
     for (uint32_t i = 0; i < h->n_layer; i++) {
@@ -111,7 +122,7 @@ static sl_status check_sums(const sl_session_view *v) {
             at += n_bytes + n_open;
         }
     }
-    for (uint32_t i = 0; i < h->n_pos; i++)
+    for (uint32_t i = 0; i < v->n_id; i++)
         if (v->ids[i] < 0 || (uint32_t)v->ids[i] >= h->n_vocab)
             return SL_FAIL(SL_BAD_FILE, "is damaged: id %d is past a vocabulary of %u", v->ids[i], h->n_vocab);
     return SL_OK;
@@ -124,7 +135,8 @@ sl_status sl_session_parse(sl_session_view *out, const uint8_t *data, size_t n_b
     v.layer = (const void *)(data + front_bytes(v.head));
     SL_TRY(check_numbers(&v, n_bytes));
     v.ids = (const void *)(v.layer + v.head->n_layer);
-    v.app = sl_span_make((const char *)(v.ids + v.head->n_pos), v.head->app_bytes);
+    v.n_id = sl_session_n_id(v.head);
+    v.app = sl_span_make((const char *)(v.ids + v.n_id), v.head->app_bytes);
     v.kv = (const uint8_t *)v.app.data + v.app.n_bytes;
     SL_TRY(check_sums(&v));
     *out = v;

@@ -5,7 +5,7 @@
 //
 //   head, one sum for each section       XXH64 of both is in the head
 //   layers    (n_layer) sl_session_layer
-//   ids       (n_pos) int32
+//   ids       (n_pos, less those of n_gone blocks) int32
 //   app       bytes of the program that saved it
 //   K of layer 0, V of layer 0, K of layer 1 ...   whole blocks, in the order of bytes that the backend has them in; if
 //             the last is not full and the layer has open blocks (plan/ir.h), that one behind them
@@ -28,8 +28,12 @@ typedef struct sl_session_head {
     uint32_t layout;  // which of its orders
     uint32_t blk_len, n_vocab;
     uint32_t n_pos;
-    uint32_t window_first; // the first block that layers of class 1 have
+    uint32_t window_first; // the first block that layers of class 1 have, of those that are not gone
     uint32_t first;        // and those of class 0: 0, but for parts of prefixes (engine_store.c)
+    // Of a sequence that went on in a full context (kv/kv_move.c), else 0: positions that a row sees, blocks after the
+    // first that were let go, and the hash of their tokens.
+    uint32_t n_ctx, n_gone;
+    uint64_t gone_hash;
     uint64_t app_bytes;
 } sl_session_head;
 
@@ -41,12 +45,13 @@ typedef struct sl_session_layer {
     uint64_t k_open_bytes, v_open_bytes; // of an open block; 0: there is none
 } sl_session_layer;
 
-_Static_assert(sizeof(sl_session_head) == 88 && sizeof(sl_session_layer) == 56, "as in the file");
+_Static_assert(sizeof(sl_session_head) == 104 && sizeof(sl_session_layer) == 56, "as in the file");
 
 typedef struct sl_session_view { // borrows the bytes
     const sl_session_head *head;
     const sl_session_layer *layer; // (n_layer)
-    const int32_t *ids;            // (n_pos) each in 0 .. n_vocab-1
+    const int32_t *ids;            // (n_id) each in 0 .. n_vocab-1
+    uint32_t n_id;
     sl_span app;
     const uint8_t *kv; // K of layer 0, and what follows
 } sl_session_view;
@@ -54,6 +59,8 @@ typedef struct sl_session_view { // borrows the bytes
 // Sections: layers, ids, app, then K and V of each layer.
 static inline uint32_t sl_session_n_section(uint32_t n_layer) { return 3 + 2 * n_layer; }
 
+// Ids that the file has.
+uint32_t sl_session_n_id(const sl_session_head *head);
 // Blocks that the file has of a layer of this class.
 uint32_t sl_session_n_blk(const sl_session_head *head, uint32_t cls);
 // Bytes of a layer's K, or V.

@@ -61,10 +61,10 @@ uint16_t sl_build_embed(sl_build *b, const sl_weight *table, float scale) {
     return out;
 }
 
-static uint16_t add_rope_table(sl_build *b, uint16_t rope, uint32_t n_rot) {
+static uint16_t add_rope_table(sl_build *b, uint16_t rope, uint32_t n_rot, bool cells) {
     uint16_t out = add_value(b, n_rot, false);
     add_op(b, (sl_op){OP(SL_OP_ROPE_TABLE, SL_NO_VALUE, SL_NO_VALUE, SL_NO_WEIGHT, SL_NO_WEIGHT), .out = out,
-                      .attr.rope_table = {rope}});
+                      .attr.rope_table = {rope, cells}});
     return out;
 }
 
@@ -83,11 +83,12 @@ uint16_t sl_build_matmul(sl_build *b, uint16_t x, const sl_weight *weight, const
     return out;
 }
 
-uint16_t sl_build_rope(sl_build *b, uint16_t x, uint32_t n_head, const sl_config_layer *layer) {
+uint16_t sl_build_rope(sl_build *b, uint16_t x, uint32_t n_head, const sl_config_layer *layer,
+                       const uint16_t table[SL_MAX_ROPES]) {
     if (layer->rope < 0) return x;
     const sl_config_rope *rope = &b->config->rope[layer->rope];
     uint16_t out = add_value(b, n_head * layer->head_dim, false);
-    add_op(b, (sl_op){OP(SL_OP_ROPE, x, b->rope_table[layer->rope], SL_NO_WEIGHT, SL_NO_WEIGHT), .out = out,
+    add_op(b, (sl_op){OP(SL_OP_ROPE, x, table[layer->rope], SL_NO_WEIGHT, SL_NO_WEIGHT), .out = out,
                       .attr.rope = {n_head, layer->head_dim, rope->n_rot, rope->interleaved}});
     return out;
 }
@@ -97,12 +98,13 @@ void sl_build_kv_write(sl_build *b, uint16_t k, uint16_t v) {
                       .attr.kv = {(uint16_t)b->layer}});
 }
 
-uint16_t sl_build_attend(sl_build *b, uint16_t q, const sl_config_layer *layer) {
+uint16_t sl_build_attend(sl_build *b, uint16_t q, uint16_t q_first, const sl_config_layer *layer) {
     const sl_config *c = b->config;
     uint16_t kv = (uint16_t)b->layer;
     uint16_t out = add_value(b, layer->n_head * layer->v_dim, false);
-    add_op(b, (sl_op){OP(SL_OP_ATTEND, q, SL_NO_VALUE, SL_NO_WEIGHT, SL_NO_WEIGHT), .out = out,
-                      .attr.attend = {kv, layer->n_head, layer->window, c->attn_scale, c->attn_softcap}});
+    sl_opcode code = q_first == q ? SL_OP_ATTEND : SL_OP_ATTEND_SINKS;
+    add_op(b, (sl_op){OP((uint8_t)code, q, q_first == q ? SL_NO_VALUE : q_first, SL_NO_WEIGHT, SL_NO_WEIGHT),
+                      .out = out, .attr.attend = {kv, layer->n_head, layer->window, c->attn_scale, c->attn_softcap}});
     return out;
 }
 
@@ -135,13 +137,23 @@ uint16_t sl_build_softcap(sl_build *b, uint16_t x, float cap) {
 
 // ---- what families share ------------------------------------------------------------------------
 
+// Does a row of a sequence that has moved see its first block? Its cell is in the last block of the context.
+static bool sees_sinks(const sl_build *b, const sl_config_layer *layer) {
+    const sl_plan_shape *shape = &b->plan->shape;
+    return shape->moves && (layer->window == 0 || layer->window + 2ull * SL_KV_BLK_LEN > shape->n_ctx);
+}
+
 uint16_t sl_build_begin(sl_build *b) {
     const sl_config *c = b->config;
     b->layer = -1;
     for (uint32_t r = 0; r < c->n_rope; r++) {
-        bool used = false;
-        for (uint32_t i = 0; i < c->n_layer; i++) used |= c->layer[i].rope == (int32_t)r;
-        b->rope_table[r] = used ? add_rope_table(b, (uint16_t)r, c->rope[r].n_rot) : SL_NO_VALUE;
+        bool used = false, by_cells = false;
+        for (uint32_t i = 0; i < c->n_layer; i++) {
+            bool of_layer = c->layer[i].rope == (int32_t)r;
+            used |= of_layer, by_cells |= of_layer && sees_sinks(b, &c->layer[i]);
+        }
+        b->rope_table[r] = used ? add_rope_table(b, (uint16_t)r, c->rope[r].n_rot, false) : SL_NO_VALUE;
+        b->cell_table[r] = by_cells ? add_rope_table(b, (uint16_t)r, c->rope[r].n_rot, true) : SL_NO_VALUE;
     }
     return sl_build_embed(b, &b->weights->token_embd, c->embed_scale);
 }
@@ -162,11 +174,12 @@ uint16_t sl_build_attention(sl_build *b, uint16_t x, uint32_t layer) {
     uint16_t k = sl_build_matmul(b, x, &w->attn_k, &w->attn_k_bias);
     uint16_t v = sl_build_matmul(b, x, &w->attn_v, &w->attn_v_bias);
     if (b->config->qk_norms) k = sl_build_norm(b, k, &w->attn_k_norm);
-    k = sl_build_rope(b, k, l->n_head_kv, l);
+    k = sl_build_rope(b, k, l->n_head_kv, l, b->rope_table);
     sl_build_kv_write(b, k, v);
     if (b->config->qk_norms) q = sl_build_norm(b, q, &w->attn_q_norm);
-    q = sl_build_rope(b, q, l->n_head, l);
-    x = sl_build_attend(b, q, l);
+    uint16_t q_first = sees_sinks(b, l) ? sl_build_rope(b, q, l->n_head, l, b->cell_table) : SL_NO_VALUE;
+    q = sl_build_rope(b, q, l->n_head, l, b->rope_table);
+    x = sl_build_attend(b, q, q_first == SL_NO_VALUE ? q : q_first, l);
     return sl_build_matmul(b, x, &w->attn_output, &w->attn_output_bias);
 }
 

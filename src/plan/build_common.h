@@ -15,8 +15,9 @@ typedef struct sl_build {
     uint16_t *weight_id; // by tensor of the file: its weight id + 1, or 0. Owned
     size_t n_source;
     uint32_t op_cap, value_cap, weight_cap;
-    int16_t layer;                     // of the ops being added; -1 outside the layers
-    uint16_t rope_table[SL_MAX_ROPES]; // value ids
+    int16_t layer; // of the ops being added; -1 outside the layers
+    // Value ids: of positions, and of cells where sequences move.
+    uint16_t rope_table[SL_MAX_ROPES], cell_table[SL_MAX_ROPES];
     sl_status status;
 } sl_build;
 
@@ -25,10 +26,11 @@ uint16_t sl_build_norm(sl_build *b, uint16_t x,
                        const sl_weight *weight); // over groups of the weight's length
 uint16_t sl_build_matmul(sl_build *b, uint16_t x, const sl_weight *weight,
                          const sl_weight *bias); // bias may be absent
-uint16_t sl_build_rope(sl_build *b, uint16_t x, uint32_t n_head,
-                       const sl_config_layer *layer); // x itself if the layer has none
+uint16_t sl_build_rope(sl_build *b, uint16_t x, uint32_t n_head, const sl_config_layer *layer,
+                       const uint16_t table[SL_MAX_ROPES]); // x itself if the layer has none
 void sl_build_kv_write(sl_build *b, uint16_t k, uint16_t v);
-uint16_t sl_build_attend(sl_build *b, uint16_t q, const sl_config_layer *layer); // after K and V are written
+// After K and V are written. q_first: for the first block; another one than q only where sequences move.
+uint16_t sl_build_attend(sl_build *b, uint16_t q, uint16_t q_first, const sl_config_layer *layer);
 uint16_t sl_build_glu(sl_build *b, uint16_t gate, uint16_t up);
 uint16_t sl_build_add(sl_build *b, uint16_t x, uint16_t y);
 uint16_t sl_build_gather(sl_build *b, uint16_t x);

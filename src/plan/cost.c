@@ -44,7 +44,7 @@ static void count_visible(uint32_t window, uint32_t n_row, uint32_t n_past, uint
 static void add_attention(sl_cost *c, const sl_plan *p, const sl_op *op, uint32_t n_row, uint32_t n_past) {
     const sl_plan_kv *kv = &p->kv[op->attr.attend.kv_layer];
     uint64_t n_union, n_sum;
-    count_visible(kv->window, n_row, n_past, &n_union, &n_sum);
+    count_visible(p->shape.moves && !kv->window ? p->shape.n_ctx : kv->window, n_row, n_past, &n_union, &n_sum);
     c->kv_read_bytes = n_union * position_bytes(kv);
     c->n_mac = n_sum * op->attr.attend.n_head * (kv->head_dim + kv->v_dim);
 }
@@ -65,7 +65,8 @@ sl_cost sl_plan_op_cost(const sl_plan *plan, const sl_op *op, uint32_t n_row, ui
         if (rows_of(&plan->value[op->out], n_row, n_logit) == 0) c.weight_bytes = 0;
         break;
     case SL_OP_KV_WRITE: c.kv_write_bytes = n_row * position_bytes(&plan->kv[op->attr.kv.kv_layer]); break;
-    case SL_OP_ATTEND: add_attention(&c, plan, op, n_row, n_past); break;
+    case SL_OP_ATTEND:
+    case SL_OP_ATTEND_SINKS: add_attention(&c, plan, op, n_row, n_past); break;
     default: break;
     }
     return c;

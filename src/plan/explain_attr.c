@@ -10,7 +10,11 @@ static int none(const sl_op *op, sl_attr_number *out) { return (void)op, (void)o
 
 static int embed(const sl_op *op, sl_attr_number *out) { return ATTR(0, "scale", op->attr.embed.scale), 1; }
 
-static int rope_table(const sl_op *op, sl_attr_number *out) { return ATTR(0, "rope", op->attr.rope_table.rope), 1; }
+static int rope_table(const sl_op *op, sl_attr_number *out) {
+    ATTR(0, "rope", op->attr.rope_table.rope);
+    ATTR(1, "cells", op->attr.rope_table.cells);
+    return op->attr.rope_table.cells ? 2 : 1;
+}
 
 static int norm(const sl_op *op, sl_attr_number *out) {
     ATTR(0, "eps", op->attr.norm.eps);

@@ -39,6 +39,7 @@ enum {
     SL_FUSE_WORKERS = 1 << 2,    // narrow steps wait less: SL_WHO_EACH and SL_WHO_OWN
     SL_FUSE_BEST = 1 << 4,       // the best token of each row of logits is found, as the last op
     SL_WINDOW_TABLES = 1 << 3,   // no rewrite: attention looks into the block table of its layer's class
+    SL_MOVING_ROWS = 1 << 4,     // no rewrite: it knows sl_step.cell and skip
 };
 
 typedef enum sl_opcode {
@@ -61,8 +62,9 @@ typedef struct sl_attr_embed {
     float scale;
 } sl_attr_embed;
 typedef struct sl_attr_rope_table {
-    uint16_t rope;
-} sl_attr_rope_table; // index into sl_plan.rope
+    uint16_t rope; // index into sl_plan.rope
+    uint8_t cells; // of the rows' cells in place of their positions
+} sl_attr_rope_table;
 // `group` divides the columns: n_embd for a whole row, head_dim for a norm of each head; the weight has `group`
 // elements.
 typedef struct sl_attr_norm {
@@ -78,8 +80,12 @@ typedef struct sl_attr_rope {
 typedef struct sl_attr_kv {
     uint16_t kv_layer;
 } sl_attr_kv; // in[0] = k (R, n_head_kv*head_dim), in[1] = v (R, n_head_kv*v_dim)
-// Of a cache of codes a row sees its own block (p / SL_KV_BLK_LEN) as the open block has it, and those before as codes.
-// Row at position p sees positions max(0, p + 1 - window) .. p of its own sequence (window 0: all). Query head h uses
+// A row sees cells: its positions, as sl_step has them. In a sequence that moves, cells after the first block stand for
+// positions that come later and later. Keys keep the rotation of their positions. For the newest ones the distance to q
+// is that of the positions; the first block would seem ever further away, further than any model was trained for, so
+// ATTEND_SINKS scores it with a q that is rotated by the row's cell.
+// Of a cache of codes a row sees its own block (c / SL_KV_BLK_LEN) as the open block has it, and those before as codes.
+// Row at cell c sees cells max(0, c + 1 - window) .. c of its own sequence (window 0: all). Query head h uses
 // KV head h / (n_head / n_head_kv). scores = q.k * scale, then softcap * tanh(scores / softcap) if softcap > 0.
 typedef struct sl_attr_attend {
     uint16_t kv_layer;
@@ -190,6 +196,7 @@ typedef struct sl_plan_shape {
     uint8_t type_k, type_v;
     uint8_t kv_rotate;   // quantised V is rotated
     uint32_t n_worker;   // of the backend; 0 = 1
+    uint8_t moves;       // sequences may go on when n_ctx is full, which is a multiple of SL_KV_BLK_LEN then
     uint8_t keep_inputs; // what matrix products read stays in the workspace to the step's end (importance matrices)
 } sl_plan_shape;
 
@@ -220,15 +227,31 @@ typedef struct sl_step {
     const int32_t *pos;       // (n_row)
     const int32_t *slot;      // (n_row) row of blk_table
     const int32_t *logit_row; // (n_logit) rising row indices
-    const int32_t *blk_table; // (n_slot, blk_stride) pool block of logical block pos / SL_KV_BLK_LEN
+    const int32_t *blk_table; // (n_slot, blk_stride) pool blocks; of a row's cells by sl_step_entry
     int32_t blk_stride;
     const int32_t *window_table; // the same for class 1; only blocks that a row sees through its window count
     const int32_t *open;         // (n_row) open block of the row's own block; read only where a layer has some
+    // Of rows whose sequences have moved; NULL: there are none, cells are positions.
+    const int32_t *cell; // (n_row) pos less a multiple of SL_KV_BLK_LEN: what is after the first block and is not seen
+    const int32_t *skip; // (n_row) table entries after the first that are not seen
 } sl_step;
+
+static inline int32_t sl_step_cell(const sl_step *step, int32_t row) {
+    return step->cell ? step->cell[row] : step->pos[row];
+}
+
+// The table entry of block blk of a row's cells.
+static inline int32_t sl_step_entry(const sl_step *step, int32_t row, int32_t blk) {
+    return blk && step->skip ? blk + step->skip[row] : blk;
+}
 
 // The block table of a layer's class, for one slot.
 static inline const int32_t *sl_step_table(const sl_step *step, const sl_plan_kv *kv, int32_t slot) {
     return (kv->cls ? step->window_table : step->blk_table) + (int64_t)slot * step->blk_stride;
+}
+
+static inline int sl_op_is_attend(const sl_op *op) {
+    return op->code == SL_OP_ATTEND || op->code == SL_OP_ATTEND_SINKS;
 }
 
 static inline uint32_t sl_plan_n_blk(const sl_plan *plan, const sl_plan_kv *kv) {

@@ -52,7 +52,7 @@ static bool stays_with_worker(const sl_op *op, const sl_value *in) {
 static bool needs_barrier(const layout *l, const sl_op *op, uint32_t phase) {
     for (int k = 0; k < sl_op_infos[op->code].n_in; k++)
         if (l->life[op->in[k]].def == phase && !stays_with_worker(op, &l->plan->value[op->in[k]])) return true;
-    if (op->code == SL_OP_ATTEND) return l->kv_write[op->attr.attend.kv_layer] == phase;
+    if (sl_op_is_attend(op)) return l->kv_write[op->attr.attend.kv_layer] == phase;
     if (op->code == SL_OP_KV_WRITE)
         return l->kv_write[op->attr.kv.kv_layer] == phase || l->kv_read[op->attr.kv.kv_layer] == phase;
     return false;
@@ -75,7 +75,7 @@ static void find_phases(layout *l) {
         l->phase[i] = phase;
         for (int k = 0; k < sl_op_infos[op->code].n_in; k++)
             if (k == 0 || op->in[1] != op->in[0]) note_read(&l->life[op->in[k]], phase);
-        if (op->code == SL_OP_ATTEND) l->kv_read[op->attr.attend.kv_layer] = phase;
+        if (sl_op_is_attend(op)) l->kv_read[op->attr.attend.kv_layer] = phase;
         if (op->code == SL_OP_KV_WRITE) l->kv_write[op->attr.kv.kv_layer] = phase;
         if (op->out != SL_NO_VALUE) l->life[op->out] = (life){phase, phase, 0};
     }

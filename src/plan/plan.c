@@ -27,6 +27,9 @@ static sl_status check_shape(const sl_plan_shape *s) {
     if (s->n_ctx < 1 || s->n_ctx > INT32_MAX || s->n_slot < 1 || s->n_kv_blk < 1 || s->n_kv_blk > INT32_MAX ||
         s->n_window_blk > INT32_MAX)
         return SL_FAIL(SL_BAD_ARG, "a context of %u, %u sequences, %u blocks", s->n_ctx, s->n_slot, s->n_kv_blk);
+    if (s->moves && (s->n_ctx % SL_KV_BLK_LEN != 0 || s->n_ctx < 2 * SL_KV_BLK_LEN))
+        return SL_FAIL(SL_BAD_ARG, "sequences that move need a context of whole blocks, two at least, not of %u",
+                       s->n_ctx);
     SL_TRY(check_kv_type(s->type_k, "K"));
     return check_kv_type(s->type_v, "V");
 }

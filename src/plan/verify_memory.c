@@ -126,7 +126,7 @@ static sl_status play_values(const sl_plan *p, uint32_t *last_reader, uint16_t *
 
 static int kv_layer_of(const sl_op *op) {
     if (op->code == SL_OP_KV_WRITE) return op->attr.kv.kv_layer;
-    return op->code == SL_OP_ATTEND ? op->attr.attend.kv_layer : -1;
+    return sl_op_is_attend(op) ? op->attr.attend.kv_layer : -1;
 }
 
 // What `later` reads of the value has been written by the same worker, before.

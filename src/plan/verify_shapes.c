@@ -39,6 +39,7 @@ static sl_status check_embed(const checker *c) {
 
 static sl_status check_rope_table(const checker *c) {
     WANT(c->op->attr.rope_table.rope < c->plan->n_rope);
+    WANT(c->op->attr.rope_table.cells <= c->plan->shape.moves);
     WANT(is_f32(c->out) && c->out->logit_rows == 0);
     WANT(c->out->n_col == c->plan->rope[c->op->attr.rope_table.rope].n_rot);
     return SL_OK;
@@ -96,6 +97,8 @@ static sl_status check_attend(const checker *c) {
     WANT(is_f32(c->in[0]) && is_f32(c->out) && c->in[0]->logit_rows == 0 && c->out->logit_rows == 0);
     WANT(a->n_head > 0 && a->n_head % kv->n_head_kv == 0 && a->window == kv->window);
     WANT(c->in[0]->n_col == a->n_head * kv->head_dim && c->out->n_col == a->n_head * kv->v_dim);
+    if (c->op->code == SL_OP_ATTEND_SINKS) WANT(is_f32(c->in[1]) && same_shape(c->in[0], c->in[1]));
+    WANT((c->op->code == SL_OP_ATTEND_SINKS) <= c->plan->shape.moves);
     WANT(isfinite(a->scale) && a->scale > 0 && isfinite(a->softcap) && a->softcap >= 0);
     uint32_t k = 0;
     while (k < c->i && (c->plan->op[k].code != SL_OP_KV_WRITE || c->plan->op[k].attr.kv.kv_layer != a->kv_layer)) k++;
@@ -149,7 +152,8 @@ static sl_status check_op(const checker *c) {
     case SL_OP_MATMUL_ADD: return check_matmul(c);
     case SL_OP_ROPE: return check_rope(c);
     case SL_OP_KV_WRITE: return check_kv_write(c);
-    case SL_OP_ATTEND: return check_attend(c);
+    case SL_OP_ATTEND:
+    case SL_OP_ATTEND_SINKS: return check_attend(c);
     case SL_OP_GLU:
     case SL_OP_GLU_QUANT: return check_glu(c);
     case SL_OP_ADD: return check_add(c);
@@ -183,7 +187,7 @@ static sl_status check_who(const checker *c) {
     if (c->out) WANT(c->out->each == (op->who == SL_WHO_EACH));
     if (c->out && c->out->unit) WANT(c->out->n_col % c->out->unit == 0 && (own || op->code == SL_OP_MATMUL));
     if (op->who == SL_WHO_EACH)
-        WANT(!product && op->code != SL_OP_ATTEND && op->code != SL_OP_KV_WRITE && op->out != c->plan->logits);
+        WANT(!product && !sl_op_is_attend(op) && op->code != SL_OP_KV_WRITE && op->out != c->plan->logits);
     for (int k = 0; own && k < 2; k++) {
         uint32_t unit = own_unit(c, k);
         if (k == 0 || op->code == SL_OP_KV_WRITE) WANT(unit > 0 && c->in[k]->unit == unit && !c->in[k]->each);

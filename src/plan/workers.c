@@ -41,14 +41,14 @@ static void assign_heads(sl_plan *p, sl_op *op) {
         follow(p, op->in[0], kv->head_dim, true);
         follow(p, op->in[1], kv->v_dim, true);
         op->who = SL_WHO_OWN;
-    } else if (op->code == SL_OP_ATTEND && p->shape.n_row_max > 1) {
+    } else if (sl_op_is_attend(op) && p->shape.n_row_max > 1) {
         uint32_t head_dim = p->kv[op->attr.attend.kv_layer].head_dim;
         if (follow(p, op->in[0], head_dim, false)) follow(p, op->in[0], head_dim, true);
     }
 }
 
 static bool is_by_rows(const sl_op *op) {
-    return op->code != SL_OP_MATMUL && op->code != SL_OP_MATMUL_ADD && op->code != SL_OP_ATTEND &&
+    return op->code != SL_OP_MATMUL && op->code != SL_OP_MATMUL_ADD && !sl_op_is_attend(op) &&
            op->code != SL_OP_KV_WRITE;
 }
 

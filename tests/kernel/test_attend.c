@@ -201,7 +201,7 @@ static scene *make_scene(const shape *s, cache type, int32_t n_pos, int32_t n_ro
                            .v_rot = v_rot,
                            .type_k = (uint8_t)type.k,
                            .type_v = (uint8_t)type.v,
-                           .pos = c->pos,
+                           .cell = c->pos,
                            .slot = c->slot,
                            .open = c->open,
                            .blk_table = c->blk_table,
@@ -268,7 +268,7 @@ static void run_tile(const sl_cpu_kernels *k, const sl_cpu_attend *a, const sl_c
         k->attend(a, tile, scratch);
         return;
     }
-    int32_t first = a->pos[tile->row_begin], last = a->pos[tile->row_end - 1], window = (int32_t)a->window;
+    int32_t first = a->cell[tile->row_begin], last = a->cell[tile->row_end - 1], window = (int32_t)a->window;
     first = window && first + 1 > window ? first + 1 - window : 0;
     int32_t n = last / SL_CPU_ATTEND_CHUNK - first / SL_CPU_ATTEND_CHUNK + 1;
     float *parts = test_guarded((size_t)n * k->attend_part_bytes(n_query, a->v_dim));

@@ -19,6 +19,7 @@ typedef struct text {
     float *want; // (n, n_vocab)
     const char *name;
     const char *kv; // type of the cache; NULL: the default
+    int32_t n_ctx;  // of a window that the text is longer than; 0: all of it fits
 } text;
 
 typedef struct setting {
@@ -30,6 +31,7 @@ typedef struct setting {
 static sluice_engine *open_engine(const text *t, const setting *s, int32_t n_seq) {
     sluice_engine_options o = sluice_engine_options_default();
     o.n_ctx = MAX_TOK + 32, o.n_seq = n_seq, o.n_row_max = 512, o.n_logit_max = 4 * MAX_TOK;
+    if (t->n_ctx) o.n_ctx = t->n_ctx, o.ctx_window = true;
     o.repack = s->repack;
     o.kv_k = o.kv_v = t->kv;
     o.n_thread = s->n_thread, o.n_thread_prefill = s->n_thread_prefill;
@@ -128,12 +130,14 @@ static void check_fork(const text *t) {
     sluice_engine_destroy(&e);
 }
 
-static void check_model(const char *path, int32_t n, const setting *settings, size_t n_settings, const char *kv) {
+static void check_window(const char *path, int32_t n, int32_t n_ctx, const setting *settings, size_t n_settings,
+                         const char *kv) {
     sluice_model *model;
     sluice_model_info info;
     REQUIRE_OK(sluice_model_open(&model, path, NULL), sluice_last_error());
     REQUIRE_OK(sluice_model_get_info(model, &info), sluice_last_error());
-    text t = {.model = model, .n = n, .n_vocab = info.n_vocab, .name = strrchr(path, '/') + 1, .kv = kv};
+    text t = {
+        .model = model, .n = n, .n_vocab = info.n_vocab, .name = strrchr(path, '/') + 1, .kv = kv, .n_ctx = n_ctx};
     for (int32_t i = 0; i < n; i++) t.ids[i] = (int32_t)test_below((uint32_t)info.n_vocab);
     t.want = malloc((size_t)n * (size_t)info.n_vocab * sizeof *t.want);
     static const setting alone = {"one thread, one row", 1, 1, 1, SLUICE_REPACK_OFF};
@@ -152,6 +156,10 @@ static void check_model(const char *path, int32_t n, const setting *settings, si
     check_fork(&t);
     free(t.want);
     sluice_model_close(&model);
+}
+
+static void check_model(const char *path, int32_t n, const setting *settings, size_t n_settings, const char *kv) {
+    check_window(path, n, 0, settings, n_settings, kv);
 }
 
 static const setting all_settings[] = {
@@ -227,6 +235,25 @@ TEST(caches_of_codes) {
 TEST(long_texts) {
     check_model(test_source_path("tests/golden/tiny/gemma3-old-types.gguf"), 600, few_settings,
                 sizeof few_settings / sizeof *few_settings, NULL);
+}
+
+// Texts that are longer than the context, which moves on in the middle of steps, tiles and chunks. gemma3 has layers
+// with windows of their own, in a table of theirs where the context is long enough for that.
+TEST(contexts_that_move) {
+    static const struct {
+        const char *name, *kv;
+        int32_t n, n_ctx;
+    } texts[] = {{"qwen3", NULL, 300, 96},
+                 {"qwen3", "q4_0", 600, 320},
+                 {"gemma3", NULL, 600, 96},
+                 {"gemma3", NULL, 600, 300},
+                 {"llama-rope-factors", NULL, 300, 64}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "tests/golden/tiny/%s.gguf", texts[i].name);
+        check_window(test_source_path(path), texts[i].n, texts[i].n_ctx, few_settings,
+                     sizeof few_settings / sizeof *few_settings, texts[i].kv);
+    }
 }
 
 TEST(smollm2) { check_real("SmolLM2-135M-Instruct.Q4_1.gguf"); }

@@ -20,7 +20,8 @@ typedef struct rig_rows {
     int32_t n_row;
     const int32_t *token, *pos, *slot;
     const uint8_t *wants_logits;
-    const int32_t *blk_table; // (n_slot, RIG_BLK_STRIDE)
+    const int32_t *blk_table;   // (n_slot, RIG_BLK_STRIDE)
+    const int32_t *cell, *skip; // NULL: no row has moved
 } rig_rows;
 
 typedef struct rig {
@@ -223,7 +224,9 @@ static inline int32_t rig_step(rig *r, const rig_rows *rows, int32_t first, int3
                     .logit_row = logit_row,
                     .blk_table = rows->blk_table,
                     .blk_stride = RIG_BLK_STRIDE,
-                    .open = open};
+                    .open = open,
+                    .cell = rows->cell ? rows->cell + first : NULL,
+                    .skip = rows->skip ? rows->skip + first : NULL};
     rig_send(r);
     REQUIRE_OK(r->backend->run(r->program, &step), sl_error_text());
     rig_fetch(r);

@@ -18,7 +18,7 @@ static const sl_type blk_types[] = {SL_TYPE_Q4_0,   SL_TYPE_Q4_1,   SL_TYPE_Q5_0
 
 static int32_t token[N_ROW], pos[N_ROW], slot[N_ROW], blk_table[N_SLOT * RIG_BLK_STRIDE];
 static uint8_t wants_logits[N_ROW];
-static const rig_rows text = {N_ROW, token, pos, slot, wants_logits, blk_table};
+static rig_rows text = {N_ROW, token, pos, slot, wants_logits, blk_table, NULL, NULL};
 
 static void make_text(void) {
     int32_t next[N_SLOT] = {0};
@@ -37,6 +37,18 @@ static void make_text(void) {
     for (int32_t i = 0; i < N_SLOT * RIG_BLK_STRIDE; i++) blk_table[i] = order[i % N_KV_BLK];
     for (int32_t i = 0; i < N_SLOT; i++)
         for (int32_t j = 0; j < 5; j++) blk_table[i * RIG_BLK_STRIDE + j] = order[i * 5 + j];
+}
+
+// Two blocks are seen: the first and a row's own. Only the first slot is that long.
+static int32_t moved_cell[N_ROW], moved_skip[N_ROW];
+
+static void move_text(bool moves) {
+    make_text();
+    for (int32_t i = 0, next[N_SLOT] = {0}; i < N_ROW; i++) {
+        int32_t p = next[slot[i]]++, hidden = SL_MAX(p / SL_KV_BLK_LEN - 1, 0) * SL_KV_BLK_LEN;
+        moved_cell[i] = p - hidden, moved_skip[i] = hidden / SL_KV_BLK_LEN;
+    }
+    text.cell = moves ? moved_cell : NULL, text.skip = moves ? moved_skip : NULL;
 }
 
 static float *random_floats(size_t n, double scale) {
@@ -175,8 +187,14 @@ static void op_rope_table(void) { // the same formula in double, whose cosines m
     uint16_t out = rig_value(&r, SL_VALUE_F32, 80, NULL);
     r.plan.inv_freq = inv_freq, r.plan.n_inv_freq = 40, r.plan.n_rope = 1;
     r.rope[0] = (sl_plan_rope){.n_rot = 80, .mscale = 1.25f};
-    rig_op(&r, SL_OP_ROPE_TABLE, SL_NO_VALUE, SL_NO_VALUE, out);
+    sl_op *op = rig_op(&r, SL_OP_ROPE_TABLE, SL_NO_VALUE, SL_NO_VALUE, out);
     compare(&r, out, target ? 1.2e-7 : 0, target ? 1e-12 : 0, "rope_table");
+    if (target) return; // does not move
+    move_text(true);
+    compare(&r, out, 0, 0, "rope_table of positions");
+    op->attr.rope_table.cells = 1;
+    compare(&r, out, 0, 0, "rope_table of cells");
+    move_text(false);
 }
 
 // Three roundings of cpu: the scale and two products.
@@ -310,8 +328,8 @@ typedef struct kv_types {
     bool rotate;
 } kv_types;
 
-static void check_attend(uint32_t n_head, uint32_t n_head_kv, uint32_t head_dim, uint32_t v_dim, kv_types type,
-                         uint32_t window, float softcap) {
+static void check_attend_of(sl_opcode code, uint32_t n_head, uint32_t n_head_kv, uint32_t head_dim, uint32_t v_dim,
+                            kv_types type, uint32_t window, float softcap) {
     rig r;
     start(&r);
     rig_kv(&r, n_head_kv, head_dim, v_dim, type.k, type.v);
@@ -321,16 +339,41 @@ static void check_attend(uint32_t n_head, uint32_t n_head_kv, uint32_t head_dim,
     float *v = random_floats((size_t)N_ROW * n_head_kv * v_dim, 1);
     uint16_t iq = rig_value(&r, SL_VALUE_F32, n_head * head_dim, q),
              ik = rig_value(&r, SL_VALUE_F32, n_head_kv * head_dim, k);
-    uint16_t iv = rig_value(&r, SL_VALUE_F32, n_head_kv * v_dim, v),
+    uint16_t iv = rig_value(&r, SL_VALUE_F32, n_head_kv * v_dim, v), first = SL_NO_VALUE,
              out = rig_value(&r, SL_VALUE_F32, n_head * v_dim, NULL);
+    if (code == SL_OP_ATTEND_SINKS)
+        first = rig_value(&r, SL_VALUE_F32, n_head * head_dim, random_floats((size_t)N_ROW * n_head * head_dim, 1));
     rig_op(&r, SL_OP_KV_WRITE, ik, iv, SL_NO_VALUE)->attr.kv.kv_layer = 0;
-    rig_op(&r, SL_OP_ATTEND, iq, SL_NO_VALUE, out)->attr.attend = (sl_attr_attend){
+    rig_op(&r, code, iq, first, out)->attr.attend = (sl_attr_attend){
         .kv_layer = 0, .n_head = n_head, .window = window, .scale = 1 / sqrtf((float)head_dim), .softcap = softcap};
     char what[80];
-    snprintf(what, sizeof what, "attend %u/%u x %u,%u %s/%s window %u", n_head, n_head_kv, head_dim, v_dim,
-             sl_type_name(type.k), sl_type_name(type.v), window);
+    snprintf(what, sizeof what, "%s %u/%u x %u,%u %s/%s window %u", sl_op_infos[code].name, n_head, n_head_kv, head_dim,
+             v_dim, sl_type_name(type.k), sl_type_name(type.v), window);
     bool codes = sl_kv_code_bits(type.k) || sl_kv_code_bits(type.v);
     compare(&r, out, 0, codes ? ATTEND_BOUND_CODES : ATTEND_BOUND, what);
+}
+
+static void check_attend(uint32_t n_head, uint32_t n_head_kv, uint32_t head_dim, uint32_t v_dim, kv_types type,
+                         uint32_t window, float softcap) {
+    check_attend_of(SL_OP_ATTEND, n_head, n_head_kv, head_dim, v_dim, type, window, softcap);
+}
+
+static void op_attend_sinks(void) {
+    static const kv_types types[] = {{SL_TYPE_F32, SL_TYPE_F32, false},
+                                     {SL_TYPE_F16, SL_TYPE_BF16, false},
+                                     {SL_TYPE_Q8_0, SL_TYPE_Q8_0, true},
+                                     {SL_TYPE_Q4_0, SL_TYPE_F16, false},
+                                     {SL_TYPE_F16, SL_TYPE_Q5_0, true}};
+    if (target) test_skip("only cpu has sequences that move");
+    for (int moves = 0; moves < 2; moves++) {
+        move_text(moves);
+        for (size_t i = 0; i < SL_COUNT(types); i++) {
+            check_attend_of(SL_OP_ATTEND_SINKS, 14, 2, 64, 64, types[i], 0, 0);
+            check_attend_of(SL_OP_ATTEND_SINKS, 20, 1, 32, 96, types[i], 50, 50); // into the first block
+            check_attend_of(SL_OP_ATTEND, 4, 4, 64, 32, types[i], 30, 0);
+        }
+    }
+    move_text(false);
 }
 
 static void op_attend(void) {

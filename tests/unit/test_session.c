@@ -102,7 +102,7 @@ TEST(torn_and_damaged_files_cost_only_the_prefix) {
     }
     for (int i = 0; i < 100; i++) { // cut anywhere
         write_file(file_path("s"), bytes, i < 50 ? (size_t)i * 8 : test_below((uint32_t)n));
-        refused(e, SL_BAD_FILE, i < 11 ? "is no session" : "in the middle");
+        refused(e, SL_BAD_FILE, i < 13 ? "is no session" : "in the middle");
     }
     write_file(file_path("s"), bytes, n + 1);
     refused(e, SL_BAD_FILE, "do not add up");

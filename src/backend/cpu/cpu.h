@@ -68,6 +68,7 @@ struct sl_task {
     float mscale;
     union {
         sl_attr_embed embed;
+        sl_attr_rope_table rope_table;
         sl_attr_norm norm;
         sl_attr_rope rope;
         sl_attr_glu glu;
@@ -76,7 +77,7 @@ struct sl_task {
     sl_cpu_matmul_fn *matmul;
     sl_cpu_matmul mm; // all but n_row
     sl_cpu_attend_fn *attend_fn;
-    sl_cpu_attend attend; // all but pos, slot, blk_table
+    sl_cpu_attend attend; // all but what varies by step
     uint64_t parts_off;   // of ATTEND in narrow steps: where parts of cut tiles begin in a thread's scratch
     sl_cpu_kv_write_fn *write_k, *write_v, *write_open; // write_k: into the open block, if K is codes
     sl_cpu_kv_close_fn *close_k;                        // NULL: K is not

@@ -6,11 +6,11 @@
 // cache is read once, evenly, however few KV heads there are, and bits do not depend on the cuts.
 #include "backend/cpu/cpu.h"
 
-// The end of the tile that begins at `row`: consecutive positions of one slot, at most n_max rows.
+// The end of the tile that begins at `row`: consecutive positions and cells of one slot, at most n_max rows.
 static int32_t tile_end(const sl_step *step, int32_t row, int32_t n_max) {
     int32_t end = row + 1;
     while (end < step->n_row && end - row < n_max && step->slot[end] == step->slot[row] &&
-           step->pos[end] == step->pos[end - 1] + 1)
+           step->pos[end] == step->pos[end - 1] + 1 && sl_step_cell(step, end) == sl_step_cell(step, end - 1) + 1)
         end++;
     return end;
 }
@@ -49,7 +49,7 @@ static bool next_tile(walk *w, sl_cpu_tile *tile) {
 
 // Chunks that a tile sees.
 static int32_t count_chunks(const walk *w, const sl_cpu_tile *tile) {
-    int64_t first = w->step->pos[tile->row_begin], last = w->step->pos[tile->row_end - 1], window = w->a->window;
+    int64_t first = w->a->cell[tile->row_begin], last = w->a->cell[tile->row_end - 1], window = w->a->window;
     first = window == 0 || first + 1 <= window ? 0 : first + 1 - window;
     return (int32_t)(last / SL_CPU_ATTEND_CHUNK - first / SL_CPU_ATTEND_CHUNK) + 1;
 }
@@ -100,7 +100,9 @@ void sl_task_attend(const sl_program *p, const sl_task *t, const sl_share *s) {
     const sl_step *step = p->step;
     sl_cpu_attend a = t->attend;
     a.q = (const float *)(const void *)(t->in[0] + (uint64_t)s->i_thread * t->in_copy[0]);
-    a.pos = step->pos, a.slot = step->slot, a.open = step->open, a.blk_stride = step->blk_stride;
+    if (a.q_first) a.q_first = (const float *)(const void *)(t->in[1] + (uint64_t)s->i_thread * t->in_copy[1]);
+    a.cell = step->cell ? step->cell : step->pos, a.skip = step->skip;
+    a.slot = step->slot, a.open = step->open, a.blk_stride = step->blk_stride;
     a.blk_table = sl_step_table(step, t->kv, 0);
     walk w = begin_walk(&a, step);
     if (t->parts_off) do_pieces(p, t, &w, s);

@@ -21,6 +21,7 @@ static const op_kind op_kinds[SL_OP_COUNT] = {
     [SL_OP_ROPE] = {sl_task_rope, SL_TASK_ROWS},
     [SL_OP_KV_WRITE] = {sl_task_kv_write, SL_TASK_TILES},
     [SL_OP_ATTEND] = {sl_task_attend, SL_TASK_TILES},
+    [SL_OP_ATTEND_SINKS] = {sl_task_attend, SL_TASK_TILES},
     [SL_OP_GLU] = {sl_task_glu, SL_TASK_ROWS},
     [SL_OP_ADD] = {sl_task_add, SL_TASK_ROWS},
     [SL_OP_GATHER] = {sl_task_gather, SL_TASK_ROWS},
@@ -73,7 +74,8 @@ static sl_status check_op(const sl_cpu_kernels *k, const sl_plan *plan, const sl
     case SL_OP_MATMUL:
     case SL_OP_MATMUL_ADD: return check_matmul(k, plan, op);
     case SL_OP_KV_WRITE:
-    case SL_OP_ATTEND: return check_kv(k, plan, op);
+    case SL_OP_ATTEND:
+    case SL_OP_ATTEND_SINKS: return check_kv(k, plan, op);
     default: return SL_OK;
     }
 }
@@ -108,7 +110,8 @@ static uint64_t thread_scratch_bytes(const sl_cpu_kernels *k, const sl_plan *pla
         n_bytes = k->matmul_scratch_bytes((sl_type)w->type, w->n_col, plan->shape.n_row_max);
         break;
     }
-    case SL_OP_ATTEND: n_bytes = attend_bytes(k, plan, op) + parts_bytes(k, plan, op); break;
+    case SL_OP_ATTEND:
+    case SL_OP_ATTEND_SINKS: n_bytes = attend_bytes(k, plan, op) + parts_bytes(k, plan, op); break;
     default: break;
     }
     return aligned(n_bytes);
@@ -140,6 +143,7 @@ static void bind_attr(sl_task *t, const sl_plan *plan, const sl_op *op) {
     case SL_OP_ROPE_TABLE:
         t->inv_freq = plan->inv_freq + plan->rope[op->attr.rope_table.rope].inv_freq_at;
         t->mscale = plan->rope[op->attr.rope_table.rope].mscale;
+        t->attr.rope_table = op->attr.rope_table;
         break;
     default: break;
     }
@@ -178,12 +182,13 @@ static void bind_kv(sl_task *t, const sl_program *p, const sl_op *op, uint8_t *p
     t->write_open = p->kernels.kv_write[SL_TYPE_F16];
     t->close_k = p->kernels.kv_close[kv->type_k];
     t->write_v = p->kernels.kv_write[kv->type_v];
-    if (op->code != SL_OP_ATTEND) return;
+    if (!sl_op_is_attend(op)) return;
     const sl_attr_attend *a = &op->attr.attend;
     t->attend_fn = p->kernels.attend;
     if (parts_bytes(&p->kernels, p->plan, op)) t->parts_off = attend_bytes(&p->kernels, p->plan, op);
     t->attend = (sl_cpu_attend){
         .q = (const float *)(const void *)t->in[0],
+        .q_first = op->code == SL_OP_ATTEND_SINKS ? (const float *)(const void *)t->in[1] : NULL,
         .q_stride = t->in_stride[0],
         .out = (float *)(void *)t->out,
         .out_stride = t->out_stride,
@@ -270,7 +275,7 @@ static void bind_task(sl_task *t, const sl_program *p, const sl_op *op, const sl
     }
     bind_attr(t, plan, op);
     if (op->code == SL_OP_MATMUL || op->code == SL_OP_MATMUL_ADD) bind_matmul(t, p, op, memory->weight);
-    if (op->code == SL_OP_KV_WRITE || op->code == SL_OP_ATTEND) bind_kv(t, p, op, memory->kv->host);
+    if (op->code == SL_OP_KV_WRITE || sl_op_is_attend(op)) bind_kv(t, p, op, memory->kv->host);
 }
 
 void sl_cpu_program_destroy(sl_program *program) {

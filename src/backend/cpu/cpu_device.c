@@ -52,7 +52,7 @@ static void device_info(const sl_device *device, sl_device_info *out) {
 
 const sl_backend sl_backend_cpu = {
     .name = "cpu",
-    .fusions = SL_FUSE_ACT16 | SL_FUSE_MATMUL_ADD | SL_FUSE_WORKERS | SL_WINDOW_TABLES,
+    .fusions = SL_FUSE_ACT16 | SL_FUSE_MATMUL_ADD | SL_FUSE_WORKERS | SL_WINDOW_TABLES | SL_MOVING_ROWS,
     .probe = probe,
     .open = device_open,
     .close = device_close,

@@ -33,8 +33,9 @@ void sl_task_embed(const sl_program *p, const sl_task *t, const sl_share *s) {
 void sl_task_rope_table(const sl_program *p, const sl_task *t, const sl_share *s) {
     for (int32_t row = s->row_begin; row < s->row_end; row++) {
         float *out = out_row(t, row, s);
+        double pos = t->attr.rope_table.cells ? sl_step_cell(p->step, row) : p->step->pos[row];
         for (uint32_t i = 0; i < t->n_col / 2; i++) {
-            double angle = (double)p->step->pos[row] * t->inv_freq[i];
+            double angle = pos * t->inv_freq[i];
             out[2 * i] = (float)(cos(angle) * (double)t->mscale);
             out[2 * i + 1] = (float)(sin(angle) * (double)t->mscale);
         }
@@ -58,11 +59,17 @@ void sl_task_rope(const sl_program *p, const sl_task *t, const sl_share *s) {
         p->kernels.rope(out_row(t, row, s) + at, in_row(t, 0, row, s) + at, in_row(t, 1, row, s), &attr);
 }
 
+// The pool block that a row is written into.
+static uint64_t own_blk(const sl_task *t, const sl_step *step, int32_t row) {
+    int32_t entry = sl_step_entry(step, row, sl_step_cell(step, row) / SL_KV_BLK_LEN);
+    return (uint64_t)sl_step_table(step, t->kv, step->slot[row])[entry];
+}
+
 // The K of n heads from `head` on, at a row's position; a row that fills a block turns it into codes.
 static void write_k(const sl_task *t, const sl_step *step, int32_t row, const float *in, uint32_t head, uint32_t n) {
     const sl_plan_kv *kv = t->kv;
     uint32_t at = (uint32_t)(step->pos[row] % SL_KV_BLK_LEN);
-    uint64_t blk = (uint64_t)sl_step_table(step, kv, step->slot[row])[step->pos[row] / SL_KV_BLK_LEN];
+    uint64_t blk = own_blk(t, step, row);
     uint8_t *to = t->k + blk * kv->k_blk_bytes + head * t->k_head_bytes;
     if (!t->close_k) {
         t->write_k(to, in, n, kv->head_dim, at, false, 0);
@@ -77,7 +84,7 @@ static void write_k(const sl_task *t, const sl_step *step, int32_t row, const fl
 static void write_v(const sl_task *t, const sl_step *step, int32_t row, const float *in, uint32_t head, uint32_t n) {
     const sl_plan_kv *kv = t->kv;
     uint32_t at = (uint32_t)(step->pos[row] % SL_KV_BLK_LEN);
-    uint64_t blk = (uint64_t)sl_step_table(step, kv, step->slot[row])[step->pos[row] / SL_KV_BLK_LEN];
+    uint64_t blk = own_blk(t, step, row);
     t->write_v(t->v + blk * kv->v_blk_bytes + head * t->v_head_bytes, in, n, kv->v_dim, at, true, kv->v_rot);
     if (!kv->v_open.blk_bytes) return;
     uint8_t *open = t->kv_pool + sl_plan_open_off(&kv->v_open, step->open[row]) + head * sl_open_head_bytes(kv->v_dim);

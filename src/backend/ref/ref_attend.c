@@ -21,14 +21,14 @@ sl_status sl_ref_kv_check(const sl_plan *plan, const sl_op *op) {
     return SL_OK;
 }
 
-// The pool block that holds `pos` of a row's sequence.
-static int32_t find_blk(const sl_step *step, const sl_plan_kv *kv, int32_t row, int32_t pos) {
-    return sl_step_table(step, kv, step->slot[row])[pos / SL_KV_BLK_LEN];
+// The pool block that holds a cell of a row.
+static int32_t find_blk(const sl_step *step, const sl_plan_kv *kv, int32_t row, int32_t cell) {
+    return sl_step_table(step, kv, step->slot[row])[sl_step_entry(step, row, cell / SL_KV_BLK_LEN)];
 }
 
-// The vector of (pos, head) in a pool block.
-static uint8_t *vector_at(uint8_t *blk, const sl_plan_kv *kv, sl_type type, int32_t pos, uint32_t head, uint32_t dim) {
-    uint64_t i = (uint64_t)(pos % SL_KV_BLK_LEN) * kv->n_head_kv + head;
+// The vector of (cell, head) in a pool block.
+static uint8_t *vector_at(uint8_t *blk, const sl_plan_kv *kv, sl_type type, int32_t cell, uint32_t head, uint32_t dim) {
+    uint64_t i = (uint64_t)(cell % SL_KV_BLK_LEN) * kv->n_head_kv + head;
     return blk + i * sl_type_row_bytes(sl_type_find(type), dim);
 }
 
@@ -93,7 +93,7 @@ static uint8_t *channel_at(uint8_t *blk, const sl_plan_kv *kv, uint32_t head, ui
 
 static size_t kept_bytes(sl_type type) { return type == SL_TYPE_Q8_0 ? 4 : 2; } // little-endian
 
-static void load_channels(double *out, uint8_t *blk, const sl_plan_kv *kv, int32_t pos, uint32_t head) {
+static void load_channels(double *out, uint8_t *blk, const sl_plan_kv *kv, int32_t cell, uint32_t head) {
     sl_type type = (sl_type)kv->type_k;
     for (uint32_t dim = 0; dim < kv->head_dim; dim++) {
         const uint8_t *channel = channel_at(blk, kv, head, dim);
@@ -101,7 +101,7 @@ static void load_channels(double *out, uint8_t *blk, const sl_plan_kv *kv, int32
         float d, least;
         memcpy(&kept, channel, kept_bytes(type));
         sl_kv_grid_read(type, kept, &d, &least);
-        uint8_t code = get_bits(channel + kept_bytes(type), pos % SL_KV_BLK_LEN, sl_kv_code_bits(type));
+        uint8_t code = get_bits(channel + kept_bytes(type), cell % SL_KV_BLK_LEN, sl_kv_code_bits(type));
         out[dim] = (double)least + (double)d * code;
     }
 }
@@ -138,30 +138,30 @@ static uint8_t *open_blk(const sl_program *program, const sl_plan_open *o, int32
 
 static void write_k(const sl_program *program, const sl_plan_kv *kv, const float *in, int32_t row, uint32_t head) {
     sl_type type = (sl_type)kv->type_k;
-    int32_t pos = program->step->pos[row];
-    uint8_t *blk = program->kv + kv->k_off + (uint64_t)find_blk(program->step, kv, row, pos) * kv->k_blk_bytes;
+    int32_t cell = sl_step_cell(program->step, row);
+    uint8_t *blk = program->kv + kv->k_off + (uint64_t)find_blk(program->step, kv, row, cell) * kv->k_blk_bytes;
     if (!sl_kv_code_bits(type)) {
-        store(vector_at(blk, kv, type, pos, head, kv->head_dim), type, in, kv->head_dim);
+        store(vector_at(blk, kv, type, cell, head, kv->head_dim), type, in, kv->head_dim);
         return;
     }
     uint8_t *open = open_blk(program, &kv->k_open, row);
-    store(vector_at(open, kv, SL_TYPE_F16, pos, head, kv->head_dim), SL_TYPE_F16, in, kv->head_dim);
-    if (pos % SL_KV_BLK_LEN == SL_KV_BLK_LEN - 1) store_channels(blk, open, kv, head);
+    store(vector_at(open, kv, SL_TYPE_F16, cell, head, kv->head_dim), SL_TYPE_F16, in, kv->head_dim);
+    if (cell % SL_KV_BLK_LEN == SL_KV_BLK_LEN - 1) store_channels(blk, open, kv, head);
 }
 
 static void write_v(const sl_program *program, const sl_plan_kv *kv, const float *in, int32_t row, uint32_t head) {
     sl_type type = (sl_type)kv->type_v;
-    int32_t pos = program->step->pos[row];
-    uint8_t *blk = program->kv + kv->v_off + (uint64_t)find_blk(program->step, kv, row, pos) * kv->v_blk_bytes;
+    int32_t cell = sl_step_cell(program->step, row);
+    uint8_t *blk = program->kv + kv->v_off + (uint64_t)find_blk(program->step, kv, row, cell) * kv->v_blk_bytes;
     float x[SL_KV_MAX_DIM];
     if (sl_kv_code_bits(type)) {
         memcpy(x, in, kv->v_dim * sizeof *x);
         sl_kv_rotate(x, kv->v_dim, kv->v_rot);
-        store(vector_at(open_blk(program, &kv->v_open, row), kv, SL_TYPE_F16, pos, head, kv->v_dim), SL_TYPE_F16, x,
+        store(vector_at(open_blk(program, &kv->v_open, row), kv, SL_TYPE_F16, cell, head, kv->v_dim), SL_TYPE_F16, x,
               kv->v_dim);
         in = x;
     }
-    store(vector_at(blk, kv, type, pos, head, kv->v_dim), type, in, kv->v_dim);
+    store(vector_at(blk, kv, type, cell, head, kv->v_dim), type, in, kv->v_dim);
 }
 
 int64_t sl_ref_kv_n_unit(const sl_program *program, const sl_op *op) {
@@ -196,46 +196,53 @@ typedef struct head_work {
     double *weight, *sum, *vector; // (n_ctx), (v_dim), (the larger of v_dim and head_dim)
 } head_work;
 
-// K and V of a position as the row sees them.
-static void load_k(double *out, const sl_program *program, const sl_plan_kv *kv, int32_t row, int32_t pos,
-                   uint32_t head) {
-    sl_type type = (sl_type)kv->type_k;
-    bool is_code = sl_kv_code_bits(type), own = pos / SL_KV_BLK_LEN == program->step->pos[row] / SL_KV_BLK_LEN;
-    uint8_t *blk = program->kv + kv->k_off + (uint64_t)find_blk(program->step, kv, row, pos) * kv->k_blk_bytes;
-    if (is_code && own) blk = open_blk(program, &kv->k_open, row), type = SL_TYPE_F16;
-    if (is_code && !own) load_channels(out, blk, kv, pos, head);
-    else load(out, type, vector_at(blk, kv, type, pos, head, kv->head_dim), kv->head_dim);
+// Is a cell in the row's own block?
+static bool is_own(const sl_step *step, int32_t row, int32_t cell) {
+    return cell / SL_KV_BLK_LEN == sl_step_cell(step, row) / SL_KV_BLK_LEN;
 }
 
-static void load_v(double *out, const sl_program *program, const sl_plan_kv *kv, int32_t row, int32_t pos,
+// K and V of a cell as the row sees them.
+static void load_k(double *out, const sl_program *program, const sl_plan_kv *kv, int32_t row, int32_t cell,
+                   uint32_t head) {
+    sl_type type = (sl_type)kv->type_k;
+    bool is_code = sl_kv_code_bits(type), own = is_own(program->step, row, cell);
+    uint8_t *blk = program->kv + kv->k_off + (uint64_t)find_blk(program->step, kv, row, cell) * kv->k_blk_bytes;
+    if (is_code && own) blk = open_blk(program, &kv->k_open, row), type = SL_TYPE_F16;
+    if (is_code && !own) load_channels(out, blk, kv, cell, head);
+    else load(out, type, vector_at(blk, kv, type, cell, head, kv->head_dim), kv->head_dim);
+}
+
+static void load_v(double *out, const sl_program *program, const sl_plan_kv *kv, int32_t row, int32_t cell,
                    uint32_t head) {
     sl_type type = (sl_type)kv->type_v;
-    uint8_t *blk = program->kv + kv->v_off + (uint64_t)find_blk(program->step, kv, row, pos) * kv->v_blk_bytes;
-    if (sl_kv_code_bits(type) && pos / SL_KV_BLK_LEN == program->step->pos[row] / SL_KV_BLK_LEN)
+    uint8_t *blk = program->kv + kv->v_off + (uint64_t)find_blk(program->step, kv, row, cell) * kv->v_blk_bytes;
+    if (sl_kv_code_bits(type) && is_own(program->step, row, cell))
         blk = open_blk(program, &kv->v_open, row), type = SL_TYPE_F16;
-    load(out, type, vector_at(blk, kv, type, pos, head, kv->v_dim), kv->v_dim);
+    load(out, type, vector_at(blk, kv, type, cell, head, kv->v_dim), kv->v_dim);
 }
 
 static void attend_head(const sl_program *program, const sl_op *op, int32_t row, uint32_t head, head_work w) {
     const sl_attr_attend *attr = &op->attr.attend;
     const sl_plan_kv *kv = &program->plan->kv[attr->kv_layer];
     uint32_t head_kv = head / (attr->n_head / kv->n_head_kv);
-    int32_t last = program->step->pos[row], first = sl_host_first_seen(last, attr->window);
-    const float *q = sl_ref_row(program, op->in[0], row) + (size_t)head * kv->head_dim;
+    int32_t last = sl_step_cell(program->step, row), first = sl_host_first_seen(last, attr->window);
+    const float *q = sl_ref_row(program, op->in[0], row) + (size_t)head * kv->head_dim, *q_first = q;
     float *out = sl_ref_row(program, op->out, row) + (size_t)head * kv->v_dim;
-    for (int32_t pos = first; pos <= last; pos++) {
-        load_k(w.vector, program, kv, row, pos, head_kv);
+    if (op->code == SL_OP_ATTEND_SINKS) q_first = sl_ref_row(program, op->in[1], row) + (size_t)head * kv->head_dim;
+    for (int32_t cell = first; cell <= last; cell++) {
+        load_k(w.vector, program, kv, row, cell, head_kv);
+        const float *from = cell < SL_KV_BLK_LEN ? q_first : q;
         double score = 0;
-        for (uint32_t d = 0; d < kv->head_dim; d++) score += (double)q[d] * w.vector[d];
+        for (uint32_t d = 0; d < kv->head_dim; d++) score += (double)from[d] * w.vector[d];
         score *= (double)attr->scale;
         if (attr->softcap > 0) score = (double)attr->softcap * tanh(score / (double)attr->softcap);
-        w.weight[pos - first] = score;
+        w.weight[cell - first] = score;
     }
     softmax(w.weight, last - first + 1);
     for (uint32_t d = 0; d < kv->v_dim; d++) w.sum[d] = 0;
-    for (int32_t pos = first; pos <= last; pos++) {
-        load_v(w.vector, program, kv, row, pos, head_kv);
-        for (uint32_t d = 0; d < kv->v_dim; d++) w.sum[d] += w.weight[pos - first] * w.vector[d];
+    for (int32_t cell = first; cell <= last; cell++) {
+        load_v(w.vector, program, kv, row, cell, head_kv);
+        for (uint32_t d = 0; d < kv->v_dim; d++) w.sum[d] += w.weight[cell - first] * w.vector[d];
     }
     rotate(w.sum, kv->v_dim, kv->v_rot);
     for (uint32_t d = 0; d < kv->v_dim; d++) out[d] = (float)w.sum[d];

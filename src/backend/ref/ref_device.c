@@ -100,7 +100,7 @@ static sl_status run(sl_program *program, const sl_step *step) {
 
 const sl_backend sl_backend_ref = {
     .name = "ref",
-    .fusions = SL_WINDOW_TABLES,
+    .fusions = SL_WINDOW_TABLES | SL_MOVING_ROWS,
     .probe = probe,
     .open = device_open,
     .close = device_close,

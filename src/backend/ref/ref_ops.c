@@ -26,8 +26,10 @@ static void rope_table(const sl_program *program, const sl_op *op, int64_t begin
     const double *inv_freq = program->plan->inv_freq + rope->inv_freq_at;
     for (int64_t row = begin; row < end; row++) {
         float *out = sl_ref_row(program, op->out, row);
+        const sl_step *step = program->step;
+        double pos = op->attr.rope_table.cells ? sl_step_cell(step, (int32_t)row) : step->pos[row];
         for (uint32_t i = 0; i < rope->n_rot / 2; i++) {
-            double angle = (double)program->step->pos[row] * inv_freq[i];
+            double angle = pos * inv_freq[i];
             out[2 * i] = (float)(cos(angle) * (double)rope->mscale);
             out[2 * i + 1] = (float)(sin(angle) * (double)rope->mscale);
         }
@@ -160,6 +162,7 @@ const sl_ref_op sl_ref_ops[SL_OP_COUNT] = {
     [SL_OP_ROPE] = {rope, n_row, NULL, NULL},
     [SL_OP_KV_WRITE] = {sl_ref_kv_write, sl_ref_kv_n_unit, sl_ref_kv_check, NULL},
     [SL_OP_ATTEND] = {sl_ref_attend, n_row_head, sl_ref_kv_check, sl_ref_attend_scratch_bytes},
+    [SL_OP_ATTEND_SINKS] = {sl_ref_attend, n_row_head, sl_ref_kv_check, sl_ref_attend_scratch_bytes},
     [SL_OP_GLU] = {glu, n_row, NULL, NULL},
     [SL_OP_ADD] = {add, n_row, NULL, NULL},
     [SL_OP_GATHER] = {gather, n_row, NULL, NULL},

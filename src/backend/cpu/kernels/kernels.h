@@ -47,15 +47,16 @@ typedef void sl_cpu_matmul_fn(const sl_cpu_matmul *m, uint32_t out_begin, uint32
 // One layer's attention for the rows of a step.
 typedef struct sl_cpu_attend {
     const float *q;       // (n_row, n_head * head_dim)
-    uint64_t q_stride;    // bytes
+    const float *q_first; // likewise, for scores of the first block; NULL: q
+    uint64_t q_stride;    // bytes, of both
     float *out;           // (n_row, n_head * v_dim)
     uint64_t out_stride;  // bytes
     const uint8_t *k, *v; // the layer's pools
     uint64_t k_blk_bytes, v_blk_bytes;
-    uint64_t k_head_bytes, v_head_bytes;   // of a KV head in a block
-    const int32_t *pos, *slot, *blk_table; // as in sl_step
-    const int32_t *open;                   // likewise
-    const uint8_t *pool;                   // what the places of open blocks count from
+    uint64_t k_head_bytes, v_head_bytes;    // of a KV head in a block
+    const int32_t *cell, *skip;             // (n_row) as in sl_step; skip may be NULL: 0
+    const int32_t *slot, *open, *blk_table; // likewise
+    const uint8_t *pool;                    // what the places of open blocks count from
     sl_plan_open k_open, v_open;
     int32_t blk_stride;
     uint32_t n_head, n_head_kv, head_dim, v_dim, window;
@@ -75,7 +76,7 @@ typedef void sl_cpu_kv_close_fn(uint8_t *blk, const uint16_t *open, uint32_t n_h
 // Of a KV head in an open block.
 static inline uint64_t sl_open_head_bytes(uint32_t dim) { return (uint64_t)SL_KV_BLK_LEN * dim * sizeof(uint16_t); }
 
-// Query rows, all of one slot at consecutive positions, and query heads that share a KV head; rows * heads is at most
+// Query rows, all of one slot at consecutive cells, and query heads that share a KV head; rows * heads is at most
 // SL_CPU_TILE_QUERIES.
 typedef struct sl_cpu_tile {
     uint32_t row_begin, row_end, head_begin, head_end;

@@ -3,7 +3,7 @@
 // Attention of a tile: up to SL_CPU_TILE_QUERIES query vectors (consecutive rows of one slot, times query heads of one
 // KV head) go through each K and V block together. K and V may be of different types.
 //
-// The order of operations, which fixes the bits of a row whatever tile it is in: positions are cut into chunks of CHUNK
+// The order of operations, which fixes the bits of a row whatever tile it is in: its cells are cut into chunks of CHUNK
 // at absolute multiples. In a chunk: scores (attend_float.h, attend_codes.h), their maximum, exp, the sum in sixteen
 // lanes, and the weighted sum of V. Chunks are merged in rising order. A row meets only the chunks and positions that
 // it sees; scores of others are computed along in a block but thrown away, and V of others has no part, for there may
@@ -23,9 +23,10 @@ uint64_t sl_cpu_attend_scratch_bytes(uint32_t n_query, uint32_t head_dim, uint32
 }
 
 // One function for each type, as all in one take compilers minutes.
-#define SCORE(name, type)                                                                                     \
-    static SL_NOINLINE void name(const tile *t, int32_t at, const uint8_t *k, uint32_t first, uint32_t end) { \
-        score_blk_floats(t, at, k, first, end, type);                                                         \
+#define SCORE(name, type)                                                                                    \
+    static SL_NOINLINE void name(const tile *t, int32_t chunk, int32_t at, const uint8_t *k, uint32_t first, \
+                                 uint32_t end) {                                                             \
+        score_blk_floats(t, queries(t, chunk, at), at, k, first, end, type);                                 \
     }
 SCORE(score_f32, SL_TYPE_F32)
 SCORE(score_f16, SL_TYPE_F16)
@@ -44,11 +45,11 @@ static void score_chunk_floats(const tile *t, int32_t chunk, int32_t begin, int3
     for (int32_t at = begin; at < end; at += BLK) {
         const uint8_t *k = k_bytes(t, chunk, at);
         fetch(v_bytes(t, chunk, at), t->a->v_head_bytes);
-        if (chunk + CHUNK + at < t->pos + (int32_t)t->n_row) fetch(k_bytes(t, chunk + CHUNK, at), t->a->k_head_bytes);
+        if (chunk + CHUNK + at < t->cell + (int32_t)t->n_row) fetch(k_bytes(t, chunk + CHUNK, at), t->a->k_head_bytes);
         switch (t->a->type_k) {
-        case SL_TYPE_F32: score_f32(t, at, k, 0, t->n); break;
-        case SL_TYPE_F16: score_f16(t, at, k, 0, t->n); break;
-        default: score_bf16(t, at, k, 0, t->n); break;
+        case SL_TYPE_F32: score_f32(t, chunk, at, k, 0, t->n); break;
+        case SL_TYPE_F16: score_f16(t, chunk, at, k, 0, t->n); break;
+        default: score_bf16(t, chunk, at, k, 0, t->n); break;
         }
     }
 }
@@ -57,7 +58,7 @@ static void score_chunk_floats(const tile *t, int32_t chunk, int32_t begin, int3
 static void score_chunk_codes(const tile *t, int32_t chunk, int32_t begin, int32_t end) {
     for (int32_t at = begin; at < end; at += BLK) {
         uint32_t own = row_at(t, chunk + at), after = row_at(t, chunk + at + BLK);
-        if (own < after) score_f16(t, at, open_k(t, own), own * t->n_head, after * t->n_head);
+        if (own < after) score_f16(t, chunk, at, open_k(t, own), own * t->n_head, after * t->n_head);
         if (after == t->n_row) continue;
         switch (t->a->type_k) {
         case SL_TYPE_Q8_0: score_q8(t, chunk, at, after * t->n_head); break;
@@ -161,7 +162,7 @@ static void begin(tile *t, const sl_cpu_attend *a, const sl_cpu_tile *of, void *
     t->n = t->n_row * t->n_head;
     SL_CHECK(t->n >= 1 && t->n <= N_MAX);
     t->v_pad = (uint32_t)padded(a->v_dim);
-    t->pos = a->pos[of->row_begin];
+    t->cell = a->cell[of->row_begin], t->skip = a->skip ? a->skip[of->row_begin] : 0;
     t->blk_table = a->blk_table + (int64_t)a->slot[of->row_begin] * a->blk_stride;
     t->head_kv = of->head_begin / (a->n_head / a->n_head_kv);
     t->open = a->open ? a->open + of->row_begin : NULL;
@@ -171,8 +172,10 @@ static void begin(tile *t, const sl_cpu_attend *a, const sl_cpu_tile *of, void *
     t->part = t->score + (uint64_t)t->n * CHUNK;
     t->total = t->part + (uint64_t)t->n * t->v_pad;
     for (uint32_t i = 0; i < t->n; i++) {
-        const char *q = (const char *)a->q + (of->row_begin + i / t->n_head) * a->q_stride;
-        t->q[i] = (const float *)(const void *)q + (uint64_t)(of->head_begin + i % t->n_head) * a->head_dim;
+        const uint64_t row_off = (of->row_begin + i / t->n_head) * a->q_stride;
+        const uint64_t at = (uint64_t)(of->head_begin + i % t->n_head) * a->head_dim;
+        t->q[i] = (const float *)(const void *)((const char *)a->q + row_off) + at;
+        t->q_first[i] = a->q_first ? (const float *)(const void *)((const char *)a->q_first + row_off) + at : t->q[i];
     }
 }
 
@@ -198,7 +201,7 @@ static void finish_all(const tile *t, const sl_cpu_tile *of) {
 
 static int32_t first_chunk(const tile *t) { return seen(t, 0, 0).begin / CHUNK * CHUNK; }
 
-static int32_t end_chunk(const tile *t) { return t->pos + (int32_t)t->n_row; }
+static int32_t end_chunk(const tile *t) { return t->cell + (int32_t)t->n_row; }
 
 void sl_cpu_attend_tile(const sl_cpu_attend *a, const sl_cpu_tile *of, void *scratch) {
     tile t;

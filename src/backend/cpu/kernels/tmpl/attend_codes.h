@@ -77,16 +77,17 @@ SL_INLINE void score_codes(float *score, const query_group *query, const float *
     }
 }
 
-// Queries [i, t->n) against the K block at position `at` of the chunk.
+// Queries [i, t->n) against the K block at cell `at` of the chunk.
 SL_INLINE void score_blk_codes(const tile *t, int32_t chunk, int32_t at, uint32_t i, int bits) {
     const uint8_t *k = k_bytes(t, chunk, at);
     uint32_t n_group = t->a->head_dim / SL_KV_GROUP;
     float *score = t->score + at, begin[N_MAX];
     query_group *q = t->group;
+    const float *const *from = queries(t, chunk, at);
     fetch(v_bytes(t, chunk, at), t->a->v_head_bytes);
     read_grids(t->grid, k, t->a->head_dim, bits);
     for (uint32_t j = i; j < t->n; j++)
-        begin[j] = prepare_query(q + j * n_group, t->q[j], t->grid, t->a->head_dim, t->grid + 2 * t->a->head_dim);
+        begin[j] = prepare_query(q + j * n_group, from[j], t->grid, t->a->head_dim, t->grid + 2 * t->a->head_dim);
     for (; i + N_Q <= t->n; i += N_Q)
         score_codes(score + (uint64_t)i * CHUNK, q + i * n_group, begin + i, k, n_group, N_Q, bits);
     float *rest = score + (uint64_t)i * CHUNK;
@@ -147,7 +148,7 @@ SL_INLINE void weigh_chunk_codes(const tile *t, int32_t chunk, int bits) {
     int32_t begin = seen(t, chunk, 0).begin / BLK * BLK, end = seen(t, chunk, t->n_row - 1).end;
     for (int32_t at = begin; at < end; at += BLK) {
         uint32_t last = t->n_row, row = row_at(t, chunk + at), own_end = row_at(t, chunk + at + BLK);
-        if (chunk + CHUNK + at < t->pos + (int32_t)t->n_row) fetch(k_bytes(t, chunk + CHUNK, at), t->a->k_head_bytes);
+        if (chunk + CHUNK + at < t->cell + (int32_t)t->n_row) fetch(k_bytes(t, chunk + CHUNK, at), t->a->k_head_bytes);
         for (; row < own_end; row++) {
             range r = seen(t, chunk, row);
             r.begin = SL_MAX(r.begin, at);

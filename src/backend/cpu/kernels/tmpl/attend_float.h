@@ -43,13 +43,14 @@ SL_INLINE void score_floats(float *score, const float *const *q, const uint8_t *
     }
 }
 
-// Queries [i, end) against a K block, which is at position `at` of the chunk.
-SL_INLINE void score_blk_floats(const tile *t, int32_t at, const uint8_t *k, uint32_t i, uint32_t end, sl_type type) {
+// Queries [i, end) of q against a K block, which is at cell `at` of the chunk.
+SL_INLINE void score_blk_floats(const tile *t, const float *const *q, int32_t at, const uint8_t *k, uint32_t i,
+                                uint32_t end, sl_type type) {
     uint32_t head_dim = t->a->head_dim;
     float *score = t->score + at;
-    for (; i + N_Q <= end; i += N_Q) score_floats(score + (uint64_t)i * CHUNK, t->q + i, k, head_dim, N_Q, type);
-    for (; i + 2 <= end; i += 2) score_floats(score + (uint64_t)i * CHUNK, t->q + i, k, head_dim, 2, type);
-    if (i < end) score_floats(score + (uint64_t)i * CHUNK, t->q + i, k, head_dim, 1, type);
+    for (; i + N_Q <= end; i += N_Q) score_floats(score + (uint64_t)i * CHUNK, q + i, k, head_dim, N_Q, type);
+    for (; i + 2 <= end; i += 2) score_floats(score + (uint64_t)i * CHUNK, q + i, k, head_dim, 2, type);
+    if (i < end) score_floats(score + (uint64_t)i * CHUNK, q + i, k, head_dim, 1, type);
 }
 
 // ---- the weighted sum of V ----------------------------------------------------------------------

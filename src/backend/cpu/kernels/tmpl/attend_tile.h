@@ -20,7 +20,7 @@ enum { N_Q = 2, N_V = 2 };
 #endif
 
 typedef struct range {
-    int32_t begin, end; // positions within the chunk
+    int32_t begin, end; // cells within the chunk
 } range;
 
 // A query vector times the scales of a K block, as integers, for each group of dims.
@@ -33,43 +33,54 @@ typedef struct tile {
     const sl_cpu_attend *a;
     uint32_t n_row, n_head, n; // n = n_row * n_head queries, those of a row together
     uint32_t v_pad;            // v_dim in whole vectors
-    int32_t pos;               // of the first row
+    int32_t cell;              // of the first row
     const int32_t *blk_table;  // of the slot
+    int32_t skip;              // its entries after the first that the rows do not see
     const int32_t *open;       // (n_row) of the rows; NULL if there are none
     uint64_t head_kv;
-    const float *q[N_MAX];
-    query_group *group; // (n, head_dim / SL_KV_GROUP) if K is codes
-    float *grid;        // (3, head_dim) likewise: scales, least values, scratch
-    float *score;       // (n, CHUNK)
-    float *part;        // (n, v_pad) of this chunk
-    float *total;       // (n, v_pad) of the chunks so far
+    const float *q[N_MAX], *q_first[N_MAX]; // q_first: for the first block
+    query_group *group;                     // (n, head_dim / SL_KV_GROUP) if K is codes
+    float *grid;                            // (3, head_dim) likewise: scales, least values, scratch
+    float *score;                           // (n, CHUNK)
+    float *part;                            // (n, v_pad) of this chunk
+    float *total;                           // (n, v_pad) of the chunks so far
     float part_max[N_MAX], part_sum[N_MAX], max[N_MAX], sum[N_MAX];
     bool begun[N_MAX];
 } tile;
 
 // What row `row` of the tile sees of the chunk.
 static inline range seen(const tile *t, int32_t chunk, uint32_t row) {
-    int64_t pos = (int64_t)t->pos + row, window = t->a->window;
-    int64_t first = window == 0 || pos + 1 <= window ? 0 : pos + 1 - window;
-    return (range){(int32_t)(SL_MAX(first, chunk) - chunk), (int32_t)(SL_MIN(pos + 1, (int64_t)chunk + CHUNK) - chunk)};
+    int64_t cell = (int64_t)t->cell + row, window = t->a->window;
+    int64_t first = window == 0 || cell + 1 <= window ? 0 : cell + 1 - window;
+    return (range){(int32_t)(SL_MAX(first, chunk) - chunk),
+                   (int32_t)(SL_MIN(cell + 1, (int64_t)chunk + CHUNK) - chunk)};
 }
 
-// The bytes of this tile's KV head in the K or V block that holds position `at` of the chunk.
+// The pool block that holds cell `at` of the chunk.
+static inline uint64_t blk_at(const tile *t, int32_t chunk, int32_t at) {
+    int32_t i = (chunk + at) / BLK;
+    return (uint64_t)t->blk_table[i ? i + t->skip : 0];
+}
+
+// The bytes of this tile's KV head there.
 static inline const uint8_t *k_bytes(const tile *t, int32_t chunk, int32_t at) {
     const sl_cpu_attend *a = t->a;
-    uint64_t blk = (uint64_t)t->blk_table[(chunk + at) / BLK];
-    return a->k + blk * a->k_blk_bytes + t->head_kv * a->k_head_bytes;
+    return a->k + blk_at(t, chunk, at) * a->k_blk_bytes + t->head_kv * a->k_head_bytes;
 }
 
 static inline const uint8_t *v_bytes(const tile *t, int32_t chunk, int32_t at) {
     const sl_cpu_attend *a = t->a;
-    uint64_t blk = (uint64_t)t->blk_table[(chunk + at) / BLK];
-    return a->v + blk * a->v_blk_bytes + t->head_kv * a->v_head_bytes;
+    return a->v + blk_at(t, chunk, at) * a->v_blk_bytes + t->head_kv * a->v_head_bytes;
 }
 
-// The first row whose position is `pos` or a later one.
-static inline uint32_t row_at(const tile *t, int32_t pos) {
-    return (uint32_t)SL_MIN(SL_MAX(pos - t->pos, 0), (int32_t)t->n_row);
+// The first row whose cell is `cell` or a later one.
+static inline uint32_t row_at(const tile *t, int32_t cell) {
+    return (uint32_t)SL_MIN(SL_MAX(cell - t->cell, 0), (int32_t)t->n_row);
+}
+
+// The queries for the block at cell `at` of the chunk.
+static inline const float *const *queries(const tile *t, int32_t chunk, int32_t at) {
+    return chunk + at < BLK ? t->q_first : t->q;
 }
 
 // The bytes of this tile's KV head in the open block of a row.
