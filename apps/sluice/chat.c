@@ -37,10 +37,10 @@ static void keep_session(chat_state *c) {
 
 static int answer_turn(chat_state *c, const int32_t *ids, size_t n_ids) {
     size_t n_ctx = (size_t)c->session->engine_info.n_ctx;
-    if (n_ids > n_ctx) {
+    if (!session_fits(c->session, n_ids)) {
         fprintf(stderr,
                 "With this message the conversation has %zu tokens, and the context holds %zu. It "
-                "was not taken: /undo takes back a turn, /clear starts anew.\n",
+                "was not taken: /undo takes back a turn, /clear starts anew; --ctx-window goes on.\n",
                 n_ids, n_ctx);
         conversation_drop_last(&c->said);
         return APP_OK;
@@ -53,7 +53,7 @@ static int answer_turn(chat_state *c, const int32_t *ids, size_t n_ids) {
     if (result == APP_OK) result = generate(&a, c->session, &request);
     if (result == APP_OK) result = out_write("\n", 1);
     if (result == APP_OK && a.stop == STOP_CONTEXT)
-        fputs("(The context is full. /undo takes back a turn, /clear starts anew.)\n", stderr);
+        fputs("(The context is full. /undo takes back a turn, /clear starts anew; --ctx-window goes on.)\n", stderr);
     if (result == APP_OK && a.stop == STOP_INTERRUPTED) {
         fputs(a.text.n ? "(stopped)\n" : "(stopped before the answer began: the message was not taken)\n", stderr);
         // Many templates refuse two messages of the user in a row.
@@ -116,8 +116,8 @@ static int chat_stats(chat_state *c, const char *argument) {
     sluice_engine_stats stats;
     if (sluice_engine_get_stats(c->session->engine, &stats) != SLUICE_OK) return APP_OK;
     fprintf(stderr, "%s on %s, %d threads\n", c->session->model_info.arch, info->device, (int)info->n_thread);
-    fprintf(stderr, "context: %d of %d positions; %zu messages\n", (int)sluice_seq_length(c->session->engine, 0),
-            (int)info->n_ctx, conversation_length(&c->said));
+    fprintf(stderr, "context: %d positions%s %d; %zu messages\n", (int)sluice_seq_length(c->session->engine, 0),
+            c->session->ctx_window ? ", in a window of" : " of", (int)info->n_ctx, conversation_length(&c->said));
     fprintf(stderr, "memory: weights %.1f MiB, KV %.1f MiB, workspace %.1f MiB\n", (double)info->weight_bytes / 0x1p20,
             (double)info->kv_bytes / 0x1p20, (double)info->workspace_bytes / 0x1p20);
     run_print_cache(&stats);

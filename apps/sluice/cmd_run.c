@@ -133,6 +133,9 @@ static int run_once(session *s, const run_options *options, const text *prompt) 
         result = generate(&a, s, &request);
         if (result == APP_OK) result = options->json ? run_print_json(s, options, &request, &a) : out_write("\n", 1);
         if (result == APP_OK) run_print_speed(s, &a);
+        if (result == APP_OK && a.stop == STOP_CONTEXT)
+            app_note("the context of %d positions is full; --ctx makes it larger, --ctx-window goes on in it",
+                     (int)s->engine_info.n_ctx);
         if (result == APP_OK) session_keep_prefixes(s);
         if (result == APP_OK && options->session_path) result = store(s, &c, &a, options);
         if (result == APP_OK && a.stop == STOP_INTERRUPTED) result = APP_INTERRUPTED;

@@ -48,8 +48,9 @@ static int evaluate(session *s, session_options *engine, const logits_options *o
     size_t n_ids = 0;
     new_file f = {0};
     int result = token_ids_read(&ids, &n_ids, options->ids_path, s->model_info.n_vocab);
-    if (result == APP_OK && engine->n_ctx && n_ids > (size_t)engine->n_ctx) {
-        result = app_fail("there are %zu ids but the context holds %d; raise --ctx", n_ids, (int)engine->n_ctx);
+    if (result == APP_OK && engine->n_ctx && n_ids > (size_t)engine->n_ctx && !engine->ctx_window) {
+        result = app_fail("there are %zu ids but the context holds %d; raise --ctx, or let it move on (--ctx-window)",
+                          n_ids, (int)engine->n_ctx);
     }
     if (result == APP_OK) {
         if (!engine->n_ctx) engine->n_ctx = (int32_t)n_ids; // no more than is needed

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The token loop. All memory is taken before it begins.
+// The token loop. All memory is taken before it begins; only an answer that nothing bounds, in a context that moves on,
+// grows, by doubling.
 #include "generate.h"
 
 #include <stdlib.h>
@@ -42,6 +43,30 @@ void answer_free(answer *a) {
     *a = (answer){0};
 }
 
+static void *grow(void *p, size_t n, size_t elem_bytes, bool *ok) {
+    void *more = p && *ok ? realloc(p, n * elem_bytes) : p;
+    if (p && !more) *ok = false;
+    return more ? more : p;
+}
+
+// Room for twice as many tokens.
+static int answer_grow(answer *a) {
+    size_t cap = a->cap * 2;
+    bool ok = cap <= SIZE_MAX / 2 / (sizeof *a->logprobs * (a->n_top + 1));
+    a->ids = grow(a->ids, cap, sizeof *a->ids, &ok);
+    a->token_ms = grow(a->token_ms, cap, sizeof *a->token_ms, &ok);
+    a->logprobs = grow(a->logprobs, cap, sizeof *a->logprobs, &ok);
+    if (a->n_top) a->top_ids = grow(a->top_ids, cap, a->n_top * sizeof *a->top_ids, &ok);
+    if (a->n_top) a->top_logprobs = grow(a->top_logprobs, cap, a->n_top * sizeof *a->top_logprobs, &ok);
+    for (size_t i = 0; a->logprobs && i < a->n; i++) {
+        a->logprobs[i].top_ids = a->top_ids + i * a->n_top;
+        a->logprobs[i].top_logprobs = a->top_logprobs + i * a->n_top;
+    }
+    if (!ok) return app_fail("out of memory");
+    a->cap = cap;
+    return APP_OK;
+}
+
 static void keep_logprobs(answer *a, const float *logits, size_t n_vocab, int32_t token) {
     token_logprobs *t = &a->logprobs[a->n];
     t->top_ids = a->top_ids + a->n * a->n_top;
@@ -65,6 +90,7 @@ static int choose_token(answer *a, const session *s, const generate_request *req
     int32_t token;
     sluice_status status = sluice_sample_row(request->sampler, s->engine, 0, &token);
     if (status != SLUICE_OK) return app_fail_library(status);
+    if (a->n == a->cap && answer_grow(a) != APP_OK) return APP_FAILED;
     sluice_sampler_accept(request->sampler, token);
     if (a->logprobs) keep_logprobs(a, sluice_logits(s->engine, 0), (size_t)s->model_info.n_vocab, token);
     double now = app_now_ms();
@@ -89,7 +115,7 @@ static int decode(answer *a, session *s, const generate_request *request, sluice
         int32_t pos = sluice_seq_length(s->engine, 0);
         bool last = request->n_max >= 0 && a->n >= (size_t)request->n_max;
         if (last) continue; // its logits are of no use
-        if (pos >= s->engine_info.n_ctx) return a->stop = STOP_CONTEXT, APP_OK;
+        if (!session_fits(s, (size_t)pos + 1)) return a->stop = STOP_CONTEXT, APP_OK;
         sluice_status status = sluice_step(s->engine, &(sluice_row){token, 0, pos, true}, 1);
         if (status != SLUICE_OK) return app_fail_library(status);
         if (a->n == 1) sluice_engine_get_stats(s->engine, &a->warm); // the first decode step is warm-up
@@ -116,11 +142,14 @@ int generate(answer *out, session *s, const generate_request *request) {
     size_t n_ctx = (size_t)s->engine_info.n_ctx;
     *out = (answer){0};
     if (request->n_ids == 0) return app_fail("the prompt is empty, and this model has no token to begin with");
-    if (request->n_ids > n_ctx) {
-        return app_fail("the prompt has %zu tokens but the context holds %zu; raise --ctx or shorten it",
-                        request->n_ids, n_ctx);
+    if (!session_fits(s, request->n_ids)) {
+        return app_fail(
+            "the prompt has %zu tokens but the context holds %zu; raise --ctx or shorten it, or let it move "
+            "on (--ctx-window)",
+            request->n_ids, n_ctx);
     }
-    size_t cap = n_ctx - request->n_ids + 1;
+    size_t cap = s->ctx_window ? n_ctx : n_ctx - request->n_ids + 1;
+    if (s->ctx_window && request->n_max >= 0) cap = (size_t)request->n_max;
     if (request->n_max >= 0 && (size_t)request->n_max < cap) cap = (size_t)request->n_max;
     sluice_stream *stream = NULL;
     int result = answer_init(out, cap + 1, request->n_top);

@@ -17,9 +17,11 @@ const option session_model_options[2] = {
     {0, "check", OPTION_FLAG, AT(check), NULL, 0, 0, "read all weights first and refuse NaN and infinities"},
 };
 
-const option session_engine_options[11] = {
+const option session_engine_options[12] = {
     {0, "backend", OPTION_CHOICE, AT(backend), "cpu|cuda|ref", 0, 0, "what computes (cpu; ref is the slow definition)"},
     {0, "ctx", OPTION_INT, AT(n_ctx), "N", 0, INT32_MAX, "positions to keep (0: the model's, at most 4096)"},
+    {0, "ctx-window", OPTION_FLAG, AT(ctx_window), NULL, 0, 0,
+     "go on when they are full: the first 32 and the newest are seen, those between are let go"},
     {0, "threads", OPTION_INT, AT(n_thread), "N", 0, 1024,
      "threads while decoding (0: as many as a short measurement finds fastest)"},
     {0, "threads-prefill", OPTION_INT, AT(n_thread_prefill), "N", 0, 1024,
@@ -65,6 +67,7 @@ sluice_engine_options session_get_engine_options(const session_options *options)
     sluice_engine_options e = sluice_engine_options_default();
     if (options->backend) e.backend = options->backend;
     if (options->n_ctx) e.n_ctx = options->n_ctx;
+    e.ctx_window = options->ctx_window;
     if (options->n_thread) e.n_thread = options->n_thread;
     if (options->n_thread_prefill) e.n_thread_prefill = options->n_thread_prefill;
     if (options->n_chunk) e.n_row_max = options->n_chunk;
@@ -86,6 +89,7 @@ sluice_engine_options session_get_engine_options(const session_options *options)
 int session_open_engine(session *s, const session_options *options, int32_t n_logit_max) {
     double start = app_now_ms();
     progress bar;
+    s->ctx_window = options->ctx_window;
     progress_start(&bar, "loading");
     sluice_engine_options engine_options = session_get_engine_options(options);
     engine_options.n_logit_max = n_logit_max;

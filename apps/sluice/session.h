@@ -10,14 +10,14 @@
 typedef struct session_options {
     const char *pre, *backend, *kv, *kv_k, *kv_v, *repack;
     int32_t n_ctx, n_thread, n_thread_prefill, n_chunk;
-    bool check, wire, kv_plain;
+    bool check, wire, kv_plain, ctx_window;
     bool prefix_cache; // not an option: what a command wants
     const char *prefix_path;
     float prefix_gib; // 0: the library's choice
 } session_options;
 
 extern const option session_model_options[2]; // groups for a command's table; fields of session_options
-extern const option session_engine_options[11];
+extern const option session_engine_options[12];
 extern const option session_prefix_options[2];
 
 typedef struct session {
@@ -25,6 +25,7 @@ typedef struct session {
     sluice_engine *engine; // NULL until session_open_engine
     sluice_model_info model_info;
     sluice_engine_info engine_info;
+    bool ctx_window; // what does not fit into the context may go on in it
     double load_ms;
     bool prefix_failed; // to be kept, which was said
 } session;
@@ -36,6 +37,11 @@ int session_open_model(session *s, const char *path, const session_options *opti
 int session_open_engine(session *s, const session_options *options, int32_t n_logit_max);
 void session_keep_prefixes(session *s); // between answers; a failure is said once and harms nothing
 void session_close(session *s);
+
+// Can a sequence have n positions?
+static inline bool session_fits(const session *s, size_t n) {
+    return s->ctx_window || n <= (size_t)s->engine_info.n_ctx;
+}
 
 sluice_engine_options session_get_engine_options(const session_options *options);
 
