@@ -39,7 +39,7 @@ enum {
     SL_FUSE_WORKERS = 1 << 2,    // narrow steps wait less: SL_WHO_EACH and SL_WHO_OWN
     SL_FUSE_BEST = 1 << 4,       // the best token of each row of logits is found, as the last op
     SL_WINDOW_TABLES = 1 << 3,   // no rewrite: attention looks into the block table of its layer's class
-    SL_MOVING_ROWS = 1 << 4,     // no rewrite: it knows sl_step.cell and skip
+    SL_MOVING_ROWS = 1 << 5,     // no rewrite: it knows sl_step.cell and skip
 };
 
 typedef enum sl_opcode {

@@ -11,7 +11,7 @@ enum { N_ROW = 12, N_VOCAB = 50, N_SLOT = 3, N_KV_BLK = 20 };
 
 static int32_t token[N_ROW], pos[N_ROW], slot[N_ROW], blk_table[N_SLOT * RIG_BLK_STRIDE];
 static uint8_t wants_logits[N_ROW];
-static const rig_rows text = {N_ROW, token, pos, slot, wants_logits, blk_table};
+static const rig_rows text = {N_ROW, token, pos, slot, wants_logits, blk_table, NULL, NULL};
 
 // One sequence, positions rising.
 static void make_text(void) {
