@@ -90,6 +90,8 @@ TEST(the_counters_count) {
 }
 #endif
 
+static bool moves; // in a context that is full several times
+
 // n_seq sequences decode together, one row each.
 static void check(const char *path, const char *backend, const char *kv, int32_t n_seq, int32_t n_thread) {
     sluice_model *model;
@@ -100,7 +102,8 @@ static void check(const char *path, const char *backend, const char *kv, int32_t
     REQUIRE_OK(sluice_model_open(&model, path, NULL), sluice_last_error());
     REQUIRE_OK(sluice_model_get_info(model, &info), sluice_last_error());
     sluice_engine_options o = sluice_engine_options_default();
-    o.backend = backend, o.n_ctx = 512, o.n_seq = n_seq, o.n_row_max = 64, o.n_thread = n_thread;
+    o.backend = backend, o.n_ctx = moves ? 64 : 512, o.ctx_window = moves, o.n_seq = n_seq, o.n_row_max = 64,
+    o.n_thread = n_thread;
     o.kv_k = o.kv_v = kv;
     REQUIRE_OK(sluice_engine_create(&engine, model, &o), sluice_last_error());
     sluice_sampler_options s = sluice_sampler_options_default();
@@ -158,6 +161,12 @@ TEST(tiny_one_thread) { check(tiny("llama-k-types"), "cpu", "f16", 1, 1); }
 TEST(tiny_five_users_three_threads) { check(tiny("gemma3-old-types"), "cpu", "f16", 5, 3); }
 TEST(tiny_f32_cache) { check(tiny("qwen3"), "cpu", "f32", 1, 2); }
 TEST(codes_over_block_borders) { check(tiny("qwen3"), "cpu", "q8_0", 3, 2); }
+TEST(contexts_that_move) {
+    moves = true;
+    check(tiny("qwen3"), "cpu", "f16", 1, 2);
+    check(tiny("qwen3"), "cpu", "q4_0", 3, 2);
+    check(tiny("gemma3"), "cpu", "f16", 2, 1);
+}
 TEST(four_bits) { check(tiny("qwen3"), "cpu", "q4_0", 1, 3); }
 TEST(smollm2_four_bits) { check(test_model_path("SmolLM2-135M-Instruct.Q4_1.gguf"), "cpu", "q4_0", 1, 2); }
 TEST(tiny_on_ref) { check(tiny("gemma2"), "ref", "f32", 1, 1); }
