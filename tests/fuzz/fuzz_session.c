@@ -20,7 +20,7 @@ static void parse(const uint8_t *data, size_t n_bytes) {
         return;
     }
     sink += sl_xxh64(v.kv, (size_t)(data + n_bytes - v.kv), 0) + sl_xxh64(v.app.data, v.app.n_bytes, 0);
-    for (uint32_t i = 0; i < v.head->n_pos; i++) sink += (uint64_t)v.ids[i];
+    for (uint32_t i = 0; i < v.n_id; i++) sink += (uint64_t)v.ids[i];
     for (uint32_t i = 0; i < v.head->n_layer; i++) sink += v.layer[i].k_blk_bytes;
 }
 
@@ -34,8 +34,9 @@ static void put_sums_right(uint8_t *data, size_t n_bytes) {
     const sl_session_layer *layer = (const void *)(data + front);
     const uint8_t *at = data + front + layers;
     sum[0] = sl_xxh64(layer, layers, 0);
-    if (h->n_pos <= left / 4) {
-        sum[1] = sl_xxh64(at, h->n_pos * 4u, 0), at += h->n_pos * 4u, left -= h->n_pos * 4u;
+    uint64_t n_id_bytes = 4ull * sl_session_n_id(h);
+    if (n_id_bytes <= left) {
+        sum[1] = sl_xxh64(at, n_id_bytes, 0), at += n_id_bytes, left -= n_id_bytes;
         if (h->app_bytes <= left) sum[2] = sl_xxh64(at, h->app_bytes, 0), at += h->app_bytes, left -= h->app_bytes;
         for (uint32_t i = 0; h->blk_len && i < 2 * h->n_layer; i++) {
             uint64_t all, blk_bytes = i % 2 ? layer[i / 2].v_blk_bytes : layer[i / 2].k_blk_bytes, hash = 0;
