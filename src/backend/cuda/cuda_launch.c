@@ -131,17 +131,19 @@ static bool takes_glu(const sequence *s, uint32_t i, const sl_cuda_product *prod
            n_reader(plan, gate->out) == 1 && n_reader(plan, up->out) == 1;
 }
 
-// May the ops from `i` on, which read `act`, read floats of `from` and quantise them themselves? Several rows only
+// May the ops from `i` on, which read what `maker` makes, read floats of `from` and quantise them themselves? More than two rows only
 // where a warp has one block of columns: others would do it again and again.
-static bool takes_floats(const sequence *s, uint32_t i, uint32_t n, uint16_t act, uint16_t from) {
+static bool takes_floats(const sequence *s, uint32_t i, uint32_t n, const sl_op *maker, uint16_t from) {
     const sl_plan *plan = s->p->plan;
     const uint32_t n_col = plan->value[from].n_col;
-    if (plan->shape.n_row_max > 1 && (plan->shape.n_row_max > SL_CUDA_NARROW || n_col > SL_CUDA_QUANT_COLS ||
-                                      s->p->device->shared_bytes < SL_CUDA_HOPPER_SHARED))
+    const bool many_cols = n_col > SL_CUDA_QUANT_COLS && (plan->shape.n_row_max > 2 || is(maker, SL_OP_NORM_QUANT));
+    if (plan->shape.n_row_max > 1 &&
+        (plan->shape.n_row_max > SL_CUDA_NARROW || many_cols || s->p->device->shared_bytes < SL_CUDA_HOPPER_SHARED))
         return false;
-    if (plan->shape.keep_inputs || n == 0 || n_reader(plan, act) != n || n_col % SL_ACT_BLK_LEN != 0) return false;
+    if (plan->shape.keep_inputs || n == 0 || n_reader(plan, maker->out) != n || n_col % SL_ACT_BLK_LEN != 0)
+        return false;
     for (uint32_t k = 0; k < n; k++)
-        if (op_at(s, i + k)->in[0] != act || overlap(plan, op_at(s, i + k)->out, from)) return false;
+        if (op_at(s, i + k)->in[0] != maker->out || overlap(plan, op_at(s, i + k)->out, from)) return false;
     return true;
 }
 
@@ -152,7 +154,7 @@ static cudaError_t launch_product(sequence *s, const sl_op *maker, uint16_t from
     uint32_t skip = maker && s->at < plan->n_op && op_at(s, 0) == maker;
     uint32_t n = gather_matrices(s, skip, &product);
     sl_cuda_task t;
-    if (maker && takes_floats(s, skip, n, maker->out, from)) {
+    if (maker && takes_floats(s, skip, n, maker, from)) {
         bind(s, &t, maker);
         product.source = maker->code == SL_OP_NORM_QUANT ? SL_CUDA_NORM_QUANT : SL_CUDA_QUANT;
         product.in = address(s, from);

@@ -14,7 +14,8 @@
 #include "backend/cuda/kernels/kv.cuh"
 #include "backend/cuda/kernels/rope.cuh"
 
-enum { TILE = 16, MAX_GROUP = 8, N_STAGE = 3, N_WARP = 4, N_THREAD = N_WARP * WARP };
+// N_STAGE: tiles of a warp under way or in use. Of several rows two leave room for a third thread block.
+enum { TILE = 16, MAX_GROUP = 8, N_STAGE = 3, N_STAGE_ROWS = 2, N_WARP = 4, N_THREAD = N_WARP * WARP };
 
 // c (16, 8) += a (16, 16) b (16, 8)
 static __device__ __forceinline__ void product(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
@@ -147,7 +148,7 @@ static __device__ __forceinline__ void add_values(state<DIM> &s, const float w[4
 }
 
 // Tiles warp, warp + N_WARP .. of a part.
-template <int DIM> struct walk {
+template <int DIM, int N_STAGE> struct walk {
     uint8_t *ring;
     int32_t at, ahead, end;
 
@@ -283,14 +284,15 @@ static __global__ void __launch_bounds__(N_THREAD, DIM < 256 ? 4 : 2)
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, n_group = (int)(t.attr.attend.n_head / t.n_head_kv);
     const uint32_t rank = blockIdx.x, head_kv = blockIdx.y, row = blockIdx.z, head = head_kv * n_group;
     const uint32_t n_col = n_group * DIM, slice = n_col >> (31 - __clz((int)t.n_part));
-    uint8_t *ring = shared + warp * N_STAGE * tile<DIM>::BYTES, *rest = shared + N_WARP * N_STAGE * tile<DIM>::BYTES;
+    enum { STAGES = FUSED ? N_STAGE : N_STAGE_ROWS, RING = STAGES * tile<DIM>::BYTES };
+    uint8_t *ring = shared + warp * RING, *rest = shared + N_WARP * RING;
     let_next();
     inbox in;
     in.init(rest, t.n_part, n_group, n_col);
     cluster_arrive(); // inboxes are ready
     float *queries = (float *)(rest + (inbox::bytes(t.n_part, n_group, n_col) + 15) / 16 * 16);
     uint8_t *own = (uint8_t *)(queries + n_col);
-    walk<DIM> w;
+    walk<DIM, STAGES> w;
     part p;
     if (FUSED) {
         p = part_of(t, row, (int32_t)rank);
@@ -350,7 +352,7 @@ static __global__ void __launch_bounds__(N_THREAD) attend_rows(const __grid_cons
     for (int i = 0; i < (int)t.n_part; i++) {
         const part p = part_of(t, row, i);
         if (p.first == p.end) break;
-        walk<DIM> w;
+        walk<DIM, N_STAGE> w;
         w.start(t, row, head_kv, p, shared + warp * N_STAGE * tile<DIM>::BYTES, lane, warp);
         state<DIM> s;
         s.clear();
@@ -373,16 +375,17 @@ static __global__ void __launch_bounds__(N_THREAD) attend_rows(const __grid_cons
 
 // ---- launchers -----------------------------------------------------------------------------------
 
-template <int DIM> static uint32_t parts_bytes(uint32_t n_part, uint32_t n_group) {
-    return N_WARP * N_STAGE * tile<DIM>::BYTES + (inbox::bytes(n_part, n_group, n_group * DIM) + 15) / 16 * 16 +
+template <int DIM> static uint32_t parts_bytes(uint32_t n_part, uint32_t n_group, bool fused) {
+    return N_WARP * (fused ? N_STAGE : N_STAGE_ROWS) * tile<DIM>::BYTES +
+           (inbox::bytes(n_part, n_group, n_group * DIM) + 15) / 16 * 16 +
            (n_group + 1) * DIM * (uint32_t)sizeof(float);
 }
 
 template <int DIM, bool FUSED> static cudaError_t launch_parts(const sl_cuda_attend_row *f, cudaStream_t stream) {
     const sl_cuda_task *t = &f->attend;
-    const uint32_t n_bytes = parts_bytes<DIM>(t->n_part, t->attr.attend.n_head / t->n_head_kv);
+    const uint32_t n_bytes = parts_bytes<DIM>(t->n_part, t->attr.attend.n_head / t->n_head_kv, FUSED);
     const void *kernel = (const void *)attend_parts<DIM, FUSED>;
-    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)n_bytes);
+    cudaError_t error = take_shared(kernel, n_bytes);
     if (error == cudaSuccess) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
     if (error != cudaSuccess) return error;
     return launch_cluster(t, attend_parts<DIM, FUSED>, t->n_part, dim3(t->n_part, t->n_head_kv, t->n_row_max), N_THREAD,
@@ -426,7 +429,7 @@ cudaError_t sl_cuda_attend_mma(const sl_cuda_task *t, cudaStream_t stream) {
 uint32_t sl_cuda_attend_most_parts(void) {
     enum { DIM = 128, WIDE = 16, PORTABLE = 8, N_HEAD_KV = 8 };
     const void *kernel = (const void *)attend_parts<DIM, true>;
-    const uint32_t n_bytes = parts_bytes<DIM>(WIDE, MAX_GROUP);
+    const uint32_t n_bytes = parts_bytes<DIM>(WIDE, MAX_GROUP, true);
     cudaLaunchAttribute cluster = {};
     cluster.id = cudaLaunchAttributeClusterDimension;
     cluster.val.clusterDim.x = WIDE, cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;

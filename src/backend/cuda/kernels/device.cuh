@@ -54,6 +54,14 @@ static cudaError_t launch(const T *t, void (*kernel)(P...), dim3 grid, dim3 bloc
     return launch_cluster(t, kernel, 1, grid, block, shared_bytes, stream, args...);
 }
 
+// Before a launch with so much dynamic shared memory. The multiprocessor is asked to have all that it can: it cannot
+// change that while a thread block is there, so one kernel that asks for less would keep the next from beginning early.
+static inline cudaError_t take_shared(const void *kernel, uint32_t n_bytes) {
+    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)n_bytes);
+    if (error != cudaSuccess) return error;
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+}
+
 // The rows of this step that a task has.
 template <class T> static __device__ __forceinline__ int32_t task_rows(const T &t) {
     return t.logit_rows ? *t.step.n_logit : *t.step.n_row;

@@ -28,7 +28,8 @@ static __global__ void kv_write(const __grid_constant__ sl_cuda_task t) {
 
 // grid (row, query heads, then kv heads of K, then of V): a thread block for each head.
 static __global__ void rope_kv_write(const __grid_constant__ sl_cuda_rope_kv f) {
-    begin();
+    let_next();
+    wait();
     const sl_cuda_task &t = f.write;
     uint32_t row = blockIdx.x, head = blockIdx.y, n_q = f.rope_q.attr.rope.n_head;
     if ((int32_t)row >= task_rows(t)) return;

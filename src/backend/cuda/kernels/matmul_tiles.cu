@@ -156,8 +156,13 @@ static __device__ __forceinline__ float residual(const sl_cuda_matrix &m, uint32
 // The sums of all warps over the columns of an output, in order; then bias and residual.
 static __device__ __forceinline__ float total(const sl_cuda_matrix &m, const float *part, uint32_t n_k, uint32_t stride,
                                               uint32_t o, float added) {
-    float y = part[0];
-    for (uint32_t k = 1; k < n_k; k++) y += part[k * stride];
+    float each[MAX_WARP], y = part[0]; // all under way at once
+#pragma unroll
+    for (uint32_t k = 1; k < MAX_WARP; k++)
+        if (k < n_k) each[k] = part[k * stride];
+#pragma unroll
+    for (uint32_t k = 1; k < MAX_WARP; k++)
+        if (k < n_k) y += each[k];
     if (m.bias) y += m.bias[o];
     return m.add ? y + added : y;
 }
@@ -233,8 +238,8 @@ static __global__ void __launch_bounds__(N == 1 ? BOUND_1 : (MAX_WARP + (N <= MA
         begin();
         if (task_rows(t) <= (int32_t)first) return;
     }
-    row_taker<S, HOLD> taker;
-    if (N == 1 && warp < n_warp) taker.prepare(t, d, k); // before the rush
+    row_taker<S, N == 1 ? HOLD : 1> taker;
+    if (warp < n_warp) taker.prepare(t, d, k); // before the rush
     list_entries<A, B>(list, t, d);
     const uint32_t n_entry = ((d.n_unit - blockIdx.y + gridDim.y - 1) / gridDim.y) << d.pair;
     auto ring_of = [&](uint32_t w) {
@@ -274,13 +279,11 @@ static __global__ void __launch_bounds__(N == 1 ? BOUND_1 : (MAX_WARP + (N <= MA
     few<B, FEW ? N : 1> b2;
     if constexpr (FEW) {
         if constexpr (N == 1) taker.take(mine, t, d, first, k, squares, lane);
-        else
-            for (uint32_t at = 0; at < d.per_warp; at++)
-                take_rows(S{mine + at * S::BYTES}, t, d, first, n, k + at * d.n_k, squares, lane);
+        else take_rows<S, HOLD == 1 ? N : HOLD>(mine, t, d, first, n, k, d.per_warp, taker.norm[0], squares, lane);
         if (ASKER) asm volatile("bar.sync 1, %0;" ::"r"(blockDim.x) : "memory"); // the first tiles are under way
         if (HOLD == 1) b.load(S{mine}, lane);
         if (HOLD == 1 && A_TYPE != B_TYPE) b2.load(S{mine}, lane);
-    } else if (d.per_warp == 1) take_rows(S{mine}, t, d, first, n, k, squares, lane);
+    } else if (d.per_warp == 1) take_rows<S, HOLD_MANY>(mine, t, d, first, n, k, 1, taker.norm[0], squares, lane);
     for (uint32_t base = 0; base * d.n_t < n_entry; base += d.batch) {
         if (base > 0) added = first_residual<N>(t, d, base * d.n_t, first, n);
         float *own = part + (group * d.n_k + k) * (OUTPUTS * N);
@@ -305,7 +308,8 @@ static __global__ void __launch_bounds__(N == 1 ? BOUND_1 : (MAX_WARP + (N <= MA
             }
         } else
             for (; w.base == base && w.entry_at(d) < n_entry; w.next(d, n_entry)) {
-                if (d.per_warp > 1 && w.i == 0) take_rows(S{mine}, t, d, first, n, k + w.at * d.n_k, squares, lane);
+                if (d.per_warp > 1 && w.i == 0)
+                    take_rows<S, HOLD_MANY>(mine, t, d, first, n, k + w.at * d.n_k, 1, taker.norm[0], squares, lane);
                 float2 *to =
                     (float2 *)(own + w.i * step + lane / 4 * N_COL + lane % 4 * 2); // output g; g + 8: 8 rows on
                 float sum[2][2] = {};
@@ -378,8 +382,7 @@ template <int A, int B, int N> static cudaError_t launch_tiles(const sl_cuda_pro
     const uint32_t n_bytes = n_warp * P::warp_bytes(d) + SQUARE_BYTES + d.n_entry * sizeof(uint64_t);
     const auto kernel = !FEW || d.per_warp == 1 ? matmul_tiles<A, B, N, 1> : matmul_tiles < A, B, N,
                FEW ? HOLD_MANY : 1 > ;
-    cudaError_t error =
-        cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)n_bytes);
+    cudaError_t error = take_shared((const void *)kernel, n_bytes);
     if (error != cudaSuccess) return error;
     dim3 grid((t->n_row_max + N_COL - 1) / N_COL, n_block);
     const uint32_t n_asker = FEW && t->early; // where copies are bulk

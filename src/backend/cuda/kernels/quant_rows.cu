@@ -6,7 +6,8 @@
 enum { N_THREAD = 256, NORM_THREADS = 512 };
 
 static __global__ void quant(const __grid_constant__ sl_cuda_task t) {
-    begin();
+    let_next();
+    wait();
     uint32_t row = blockIdx.x, b = blockIdx.y * (N_THREAD / WARP) + threadIdx.x / WARP;
     if ((int32_t)row >= task_rows(t) || b * SL_ACT_BLK_LEN >= t.n_col) return;
     float x[PER_LANE];
@@ -15,7 +16,8 @@ static __global__ void quant(const __grid_constant__ sl_cuda_task t) {
 }
 
 static __global__ void glu_quant(const __grid_constant__ sl_cuda_task t) {
-    begin();
+    let_next();
+    wait();
     uint32_t row = blockIdx.x, b = blockIdx.y * (N_THREAD / WARP) + threadIdx.x / WARP;
     if ((int32_t)row >= task_rows(t) || b * SL_ACT_BLK_LEN >= t.n_col) return;
     float x[PER_LANE], up[PER_LANE];
@@ -26,7 +28,8 @@ static __global__ void glu_quant(const __grid_constant__ sl_cuda_task t) {
 }
 
 static __global__ void norm_quant(const __grid_constant__ sl_cuda_task t) {
-    begin();
+    let_next();
+    wait();
     const uint32_t row = blockIdx.x, warp = threadIdx.x / WARP, n_warp = blockDim.x / WARP;
     if ((int32_t)row >= task_rows(t)) return;
     extern __shared__ double part[]; // (blocks of a row)

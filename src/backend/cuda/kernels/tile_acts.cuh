@@ -112,52 +112,62 @@ template <class S, int HOLD> struct row_taker {
     }
 };
 
-// Block `blk` of n rows from `first` on. If they are floats the warp has no other block, and all warps call it at once.
-template <class S>
-static __device__ __forceinline__ void take_rows(const S &to, const sl_cuda_product &t, const deal &d, uint32_t first,
-                                                 int32_t n, uint32_t blk, double *squares, int lane) {
+// Blocks k, k + n_k .. (n_own) of n rows from `first` on, one after another at `to`; HOLD blocks of rows are under way at
+// once. If they are normed the warp has one, w are its weights, and all warps call it at once.
+template <class S, int HOLD>
+static __device__ __forceinline__ void take_rows(uint8_t *to, const sl_cuda_product &t, const deal &d, uint32_t first,
+                                                 int32_t n, uint32_t k, uint32_t n_own, const float w[PER_LANE],
+                                                 double *squares, int lane) {
+    const int n_item = (int)n_own * n; // rows of its first block, then those of the next
+    const uint32_t step = (1 << 16) / n + 1;
+    auto own_of = [&](int i) { return (uint32_t)i * step >> 16; }; // i / n
+    auto blk_of = [&](int i) { return k + own_of(i) * d.n_k; };
+    auto row_of = [&](int i) { return (uint32_t)i - own_of(i) * n; };
+    auto row_at = [&](int i) { return (uint8_t *)t.in + (uint64_t)(first + row_of(i)) * t.in_stride; };
+    auto put = [&](int i, const act_lane &q) { (S{to + own_of(i) * S::BYTES}).put((int)row_of(i), q, lane); };
     __syncwarp(); // what lies there has been read
     if (t.source == SL_CUDA_ACT16) {
-        for (int base = 0; base < n; base += HOLD_MANY) {
-            act_lane q[HOLD_MANY];
+        for (int base = 0; base < n_item; base += HOLD) {
+            act_lane q[HOLD];
 #pragma unroll
-            for (int h = 0; h < HOLD_MANY; h++)
-                if (base + h < n)
-                    q[h] = act_of(act16_of((uint8_t *)t.in + (first + base + h) * t.in_stride, t.n_col), blk);
+            for (int h = 0; h < HOLD; h++)
+                if (base + h < n_item) q[h] = act_of(act16_of(row_at(base + h), t.n_col), blk_of(base + h));
 #pragma unroll
-            for (int h = 0; h < HOLD_MANY; h++)
-                if (base + h < n) to.put(base + h, q[h], lane);
+            for (int h = 0; h < HOLD; h++)
+                if (base + h < n_item) put(base + h, q[h]);
         }
         return __syncwarp();
     }
     const uint32_t n_blk = t.n_col / SL_ACT_BLK_LEN;
     const bool normed = t.source == SL_CUDA_NORM_QUANT;
-    float x[HOLD_MANY][PER_LANE], w[PER_LANE] = {1, 1, 1, 1, 1, 1, 1, 1};
-    if (normed && t.norm) load_whole(w, t.norm, blk);
+    float x[HOLD][PER_LANE] = {};
     auto load = [&](int base) {
 #pragma unroll
-        for (int h = 0; h < HOLD_MANY; h++)
-            if (base + h < n) load_whole(x[h], (const float *)(t.in + (first + base + h) * t.in_stride), blk);
+        for (int h = 0; h < HOLD; h++)
+            if (base + h < n_item) load_whole(x[h], (const float *)row_at(base + h), blk_of(base + h));
     };
     if (normed) {
-        for (int base = 0; base < n; base += HOLD_MANY) {
+        for (int base = 0; base < n; base += HOLD) {
             load(base);
 #pragma unroll
-            for (int h = 0; h < HOLD_MANY; h++) {
-                const double sum = square_sum(x[h]);
-                if (lane == 0 && base + h < n) squares[(base + h) * n_blk + blk] = sum;
+            for (int h = 0; h < HOLD; h++) {
+                const double sum = square_sum(x[h]); // of rows that are not there too: side by side is what counts
+                if (lane == 0 && base + h < n) squares[(base + h) * n_blk + k] = sum;
             }
         }
         meet(d);
     }
-    for (int base = 0; base < n; base += HOLD_MANY) {
-        if (!normed || n > HOLD_MANY) load(base);
+    for (int base = 0; base < n_item; base += HOLD) {
+        if (!normed || n > HOLD) load(base);
+        act_lane q[HOLD];
 #pragma unroll
-        for (int h = 0; h < HOLD_MANY; h++) {
-            if (base + h >= n) break;
+        for (int h = 0; h < HOLD; h++) {
             if (normed) norm_blk(x[h], row_scale(squares + (base + h) * n_blk, n_blk, t.inverse_n_col, t.eps), w);
-            to.put(base + h, quantise(x[h]), lane);
+            q[h] = quantise(x[h]);
         }
+#pragma unroll
+        for (int h = 0; h < HOLD; h++)
+            if (base + h < n_item) put(base + h, q[h]);
     }
     __syncwarp();
 }
