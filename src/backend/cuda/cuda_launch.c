@@ -131,8 +131,8 @@ static bool takes_glu(const sequence *s, uint32_t i, const sl_cuda_product *prod
            n_reader(plan, gate->out) == 1 && n_reader(plan, up->out) == 1;
 }
 
-// May the ops from `i` on, which read what `maker` makes, read floats of `from` and quantise them themselves? More than two rows only
-// where a warp has one block of columns: others would do it again and again.
+// May the ops from `i` on, which read what `maker` makes, read floats of `from` and quantise them themselves? More than
+// two rows only where a warp has one block of columns: others would do it again and again.
 static bool takes_floats(const sequence *s, uint32_t i, uint32_t n, const sl_op *maker, uint16_t from) {
     const sl_plan *plan = s->p->plan;
     const uint32_t n_col = plan->value[from].n_col;

@@ -85,8 +85,9 @@ typedef struct sl_cuda_matrix {
     uint8_t type;
 } sl_cuda_matrix;
 
-// What a product reads. F32 rows are quantised (and normed) by every thread block for itself: of one row, of two that are
-// not normed, or of several that have up to SL_CUDA_QUANT_COLS columns, where a thread block may have SL_CUDA_HOPPER_SHARED.
+// What a product reads. F32 rows are quantised (and normed) by every thread block for itself: of one row, of two that
+// are not normed, or of several that have up to SL_CUDA_QUANT_COLS columns, where a thread block may have
+// SL_CUDA_HOPPER_SHARED.
 typedef enum sl_cuda_source { SL_CUDA_ACT16, SL_CUDA_QUANT, SL_CUDA_NORM_QUANT } sl_cuda_source;
 
 // Up to three matrices that read the same activations, in one launch; of at most two types.
