@@ -192,6 +192,28 @@ TEST(scratch_is_the_most_that_an_op_wants) {
         .type_k = (k), .type_v = (v)                                                                         \
     }
 
+TEST(only_layers_that_see_the_first_block_score_it_apart) {
+    static const edit window[] = {INT(".attention.sliding_window", 64), END};
+    model_recipe r = recipe("gemma2"); // every other layer has a window
+    r.edits = window;
+    sl_model *m = make_model(&r);
+    for (uint32_t n_ctx = 96; n_ctx <= 128; n_ctx += 32) { // in 96 positions, windows of 64 may reach into it
+        sl_plan *p;
+        sl_plan_shape shape = SHAPE(1, 1, n_ctx, 1, 8, SL_TYPE_F16, SL_TYPE_F16);
+        uint32_t n_wide = 0;
+        shape.moves = 1;
+        REQUIRE_OK(sl_plan_create(&p, m, &(sl_plan_options){.shape = shape}), sl_error_text());
+        for (uint32_t i = 0; i < p->n_kv; i++) n_wide += p->kv[i].window == 0;
+        CHECK(n_wide > 0 && n_wide < p->n_kv);
+        CHECK_INT(count_ops(p, SL_OP_ATTEND_SINKS), n_ctx == 96 ? p->n_kv : n_wide);
+        CHECK_INT(count_ops(p, SL_OP_ATTEND), n_ctx == 96 ? 0 : p->n_kv - n_wide);
+        sl_plan_destroy(p);
+        shape.n_ctx++; // not whole blocks
+        CHECK_INT(sl_plan_create(&p, m, &(sl_plan_options){.shape = shape}), SL_BAD_ARG);
+    }
+    sl_model_close(m);
+}
+
 TEST(an_impossible_shape_is_refused) {
     static const sl_plan_shape shapes[] = {
         SHAPE(0, 1, 64, 1, 1, 0, 0),
