@@ -16,10 +16,12 @@
 
 static uint64_t padded(uint32_t v_dim) { return ((uint64_t)v_dim + SL_V16 - 1) / SL_V16 * SL_V16; }
 
+static uint64_t wide_floats(uint32_t head_dim, uint32_t v_dim) { return (uint64_t)BLK * SL_MAX(head_dim, v_dim); }
+
 uint64_t sl_cpu_attend_scratch_bytes(uint32_t n_query, uint32_t head_dim, uint32_t v_dim) {
     uint64_t n_group = ((uint64_t)head_dim + SL_KV_GROUP - 1) / SL_KV_GROUP;
     return n_query * (n_group * sizeof(query_group) + (CHUNK + 2 * padded(v_dim)) * sizeof(float)) +
-           3 * n_group * SL_KV_GROUP * sizeof(float);
+           (3 * n_group * SL_KV_GROUP + wide_floats(head_dim, v_dim)) * sizeof(float);
 }
 
 // One function for each type, as all in one take compilers minutes.
@@ -46,7 +48,13 @@ static void score_chunk_floats(const tile *t, int32_t chunk, int32_t begin, int3
         const uint8_t *k = k_bytes(t, chunk, at);
         fetch(v_bytes(t, chunk, at), t->a->v_head_bytes);
         if (chunk + CHUNK + at < t->cell + (int32_t)t->n_row) fetch(k_bytes(t, chunk + CHUNK, at), t->a->k_head_bytes);
-        switch (t->a->type_k) {
+        sl_type type = (sl_type)t->a->type_k;
+        if (widens(t, type)) {
+            k = type == SL_TYPE_F16 ? widen(t, k, t->a->head_dim, SL_TYPE_F16)
+                                    : widen(t, k, t->a->head_dim, SL_TYPE_BF16);
+            type = SL_TYPE_F32;
+        }
+        switch (type) {
         case SL_TYPE_F32: score_f32(t, chunk, at, k, 0, t->n); break;
         case SL_TYPE_F16: score_f16(t, chunk, at, k, 0, t->n); break;
         default: score_bf16(t, chunk, at, k, 0, t->n); break;
@@ -168,7 +176,8 @@ static void begin(tile *t, const sl_cpu_attend *a, const sl_cpu_tile *of, void *
     t->open = a->open ? a->open + of->row_begin : NULL;
     t->group = scratch;
     t->grid = (float *)(void *)(t->group + (uint64_t)t->n * n_group);
-    t->score = t->grid + 3ull * n_group * SL_KV_GROUP;
+    t->wide = t->grid + 3ull * n_group * SL_KV_GROUP;
+    t->score = t->wide + wide_floats(a->head_dim, a->v_dim);
     t->part = t->score + (uint64_t)t->n * CHUNK;
     t->total = t->part + (uint64_t)t->n * t->v_pad;
     for (uint32_t i = 0; i < t->n; i++) {

@@ -19,6 +19,16 @@ SL_INLINE v16 load_part(const uint8_t *p, uint64_t i, uint32_t n, sl_type type) 
     return type == SL_TYPE_F16 ? v16_load_f16_part(half, n) : v16_load_bf16_part(half, n);
 }
 
+// Many queries take a block of halves as floats, which are made of it once; a few make them on the way.
+enum { MANY_Q = 4 * N_Q };
+
+static inline bool widens(const tile *t, sl_type type) { return t->n >= MANY_Q && type != SL_TYPE_F32; }
+
+SL_INLINE const uint8_t *widen(const tile *t, const uint8_t *blk, uint32_t dim, sl_type type) {
+    for (uint64_t i = 0; i < (uint64_t)BLK * dim; i += SL_V16) v16_store(t->wide + i, load(blk, i, type));
+    return (const uint8_t *)t->wide;
+}
+
 // ---- scores -------------------------------------------------------------------------------------
 
 // n_q queries against one K block (head_dim, BLK).
@@ -108,6 +118,22 @@ SL_INLINE void weigh_floats(const tile *t, uint32_t first, uint32_t end, int32_t
     if (first < end) weigh_dims(t, first, chunk, r, open, 1, type);
 }
 
+// All queries, which see the range r of the block that v is, as floats.
+static SL_NOINLINE void weigh_widened(const tile *t, int32_t chunk, range r, const uint8_t *v) {
+    weigh_floats(t, 0, t->n, chunk, r, v, SL_TYPE_F32);
+}
+
+SL_INLINE void weigh_by_all(const tile *t, int32_t chunk, range all, sl_type type) {
+    if (!widens(t, type)) {
+        weigh_floats(t, 0, t->n, chunk, all, NULL, type);
+        return;
+    }
+    for (int32_t at = all.begin, end; at < all.end; at = end) {
+        end = SL_MIN(all.end, (at / BLK + 1) * BLK);
+        weigh_widened(t, chunk, (range){at, end}, widen(t, v_bytes(t, chunk, at), t->a->v_dim, type));
+    }
+}
+
 SL_INLINE void weigh_chunk_floats(const tile *t, int32_t chunk, sl_type type) {
     // Later rows see further on both sides, so all rows see what the last begins with and the first ends with.
     range all = {seen(t, chunk, t->n_row - 1).begin, seen(t, chunk, 0).end};
@@ -118,7 +144,7 @@ SL_INLINE void weigh_chunk_floats(const tile *t, int32_t chunk, sl_type type) {
         weigh_floats(t, row * t->n_head, (row + 1) * t->n_head, chunk, r, NULL, type);
     }
     if (!together) return;
-    weigh_floats(t, 0, t->n, chunk, all, NULL, type);
+    weigh_by_all(t, chunk, all, type);
     for (uint32_t row = 0; row < t->n_row; row++) {
         range r = {all.end, seen(t, chunk, row).end};
         weigh_floats(t, row * t->n_head, (row + 1) * t->n_head, chunk, r, NULL, type);

@@ -41,6 +41,7 @@ typedef struct tile {
     const float *q[N_MAX], *q_first[N_MAX]; // q_first: for the first block
     query_group *group;                     // (n, head_dim / SL_KV_GROUP) if K is codes
     float *grid;                            // (3, head_dim) likewise: scales, least values, scratch
+    float *wide;                            // (BLK, head_dim or v_dim) of a block of halves: as floats
     float *score;                           // (n, CHUNK)
     float *part;                            // (n, v_pad) of this chunk
     float *total;                           // (n, v_pad) of the chunks so far
