@@ -61,6 +61,13 @@ part synth8b 120 $pack/sluice-synth --shape llama-3.1-8b --type Q4_K_M -o "$mode
 TAIL=40 part bench1b 90 $pack/sluice bench "$models/1b.gguf" --backend cuda --prefill 512 --decode 128 --depth 0,2048
 TAIL=40 part bench8b 120 $pack/sluice bench "$models/8b.gguf" --backend cuda --ctx 10000 --prefill 512 --decode 128 \
     --depth 0,8192 --rows 1,2,4,8
+# The same bits from steps of 8 rows and of 512, whose products and attention are other kernels (heads of 64 columns).
+seq -s, 1 37 20700 | sed 's/.*/[&]/' > "$out/ids.json"
+for chunk in 8 512; do
+    part "logits$chunk" 60 $pack/sluice eval logits "$models/1b.gguf" --backend cuda --ids "$out/ids.json" --chunk $chunk \
+        --out "$models/$chunk.npy"
+done
+part samebits 30 cmp "$models/8.npy" "$models/512.npy"
 if command -v ncu > /dev/null; then
     part ncu 90 ncu --graph-profiling node --clock-control none --cache-control none --csv --log-file "$out/ncu.csv" \
         --metrics gpu__time_duration.sum,dram__bytes_read.sum,launch__registers_per_thread \

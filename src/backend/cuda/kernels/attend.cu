@@ -28,10 +28,10 @@ template <int V> struct state {
 // keys (TILE, head_dim + 1): the tile's, in shared memory. All threads call it.
 template <class K>
 static __device__ void load_keys(const sl_cuda_task &t, float *keys, uint32_t row, uint32_t head, int32_t tile) {
-    const K *k = (const K *)(t.k + pool_block(t, row, tile * TILE) * t.k_blk_bytes) + (uint64_t)head * TILE * t.head_dim;
+    const K *k =
+        (const K *)(t.k + pool_block(t, row, tile * TILE) * t.k_blk_bytes) + (uint64_t)head * TILE * t.head_dim;
     __syncthreads(); // the tile before has been read
-    for (uint32_t i = threadIdx.x; i < TILE * t.head_dim; i += N_THREAD)
-        keys[i + i / t.head_dim] = to_float(k[i]);
+    for (uint32_t i = threadIdx.x; i < TILE * t.head_dim; i += N_THREAD) keys[i + i / t.head_dim] = to_float(k[i]);
     __syncthreads();
 }
 
@@ -68,8 +68,7 @@ static __device__ void walk_tile(const sl_cuda_task &t, state<V> &s, const float
 }
 
 // grid (kv head x group of N_WARP query heads, part or 1, row)
-template <class K, class T, int V, bool NARROW>
-static __global__ void attend(const __grid_constant__ sl_cuda_task t) {
+template <class K, class T, int V, bool NARROW> static __global__ void attend(const __grid_constant__ sl_cuda_task t) {
     begin();
     extern __shared__ float shared[]; // keys (TILE, head_dim + 1), queries (N_WARP, head_dim)
     uint32_t row = blockIdx.z, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -134,8 +133,8 @@ template <class K, class T, int V> static cudaError_t launch_attend(const sl_cud
     size_t n_bytes = (TILE * (t->head_dim + 1) + N_WARP * t->head_dim) * sizeof(float);
     if (t->n_row_max > SL_CUDA_NARROW)
         return launch(t, attend<K, T, V, false>, dim3(n_x, 1, t->n_row_max), N_THREAD, n_bytes, stream, *t);
-    cudaError_t error = launch(t, attend<K, T, V, true>, dim3(n_x, t->n_part, t->n_row_max), N_THREAD, n_bytes,
-                               stream, *t);
+    cudaError_t error =
+        launch(t, attend<K, T, V, true>, dim3(n_x, t->n_part, t->n_row_max), N_THREAD, n_bytes, stream, *t);
     if (error != cudaSuccess) return error;
     return launch(t, attend_merge<V>, dim3(n_head, t->n_row_max), WARP, 0, stream, *t);
 }

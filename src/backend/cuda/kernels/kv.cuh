@@ -22,6 +22,7 @@ static __device__ __forceinline__ uint64_t pool_block(const sl_cuda_task &t, uin
 
 struct part {
     int32_t first, end; // blocks
+    int32_t each;       // blocks of all parts but the last ones
     int32_t from, last; // positions that the row sees
 };
 
@@ -31,9 +32,9 @@ static __device__ __forceinline__ part part_of(const sl_cuda_task &t, uint32_t r
     int64_t window = t.attr.attend.window;
     p.from = window == 0 || (int64_t)p.last + 1 <= window ? 0 : (int32_t)(p.last + 1 - window);
     int32_t begin = p.from / SL_KV_BLK_LEN, n = p.last / SL_KV_BLK_LEN + 1 - begin, n_part = (int32_t)t.n_part;
-    int32_t each = (n + n_part - 1) >> (31 - __clz(n_part)); // a power of 2
-    p.first = begin + min(i * each, n);
-    p.end = begin + min((i + 1) * each, n);
+    p.each = (n + n_part - 1) >> (31 - __clz(n_part)); // a power of 2
+    p.first = begin + min(i * p.each, n);
+    p.end = begin + min((i + 1) * p.each, n);
     return p;
 }
 
