@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Products of 1 to 8 rows with matrices in tiles (tile.h): the weights are read once for all rows, by integer tensor
-// cores, at the pace of the memory. More rows are matmul_wide.cu's, or done eight at a time. Up to three matrices that read the same
-// activations share a launch, and what follows (bias, residual, gate) is done with the sums.
+// cores, at the pace of the memory. More rows are matmul_wide.cu's where its thread blocks have room, or done eight at a
+// time. Up to three matrices that read the same activations share a launch, and what follows (bias, residual, gate) is
+// done with the sums.
 //
 // The columns are split over the warps of a thread block: a warp keeps to its tiles of 256 columns, walks down the rows,
 // and has the next tiles of weights under way (tile_ring.cuh) while it multiplies one; the first ones before it waits for
