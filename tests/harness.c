@@ -159,7 +159,8 @@ static int run_forked(int i) {
         run_here(i);
         test_end();
     }
-    int limit = test_quick() ? 3 * timeout_s : timeout_s; // an emulated processor may be busy besides
+    // Sanitizers and emulated processors are slow, and the machine may be busy besides.
+    int limit = SL_SANITIZED || test_quick() ? 3 * timeout_s : timeout_s;
     time_t end = time(NULL) + limit;
     int status;
     while (waitpid(pid, &status, WNOHANG) == 0) {
