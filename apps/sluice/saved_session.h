@@ -13,8 +13,9 @@ typedef struct chat_draws {
     int64_t n_turn;
 } chat_draws;
 
-// A file that is not there is a new session. One that cannot be used is said to be so, and is a new session too: it
-// costs the time to compute the prompt. `c` gets the messages, and `draws` goes on; NULL: they are not wanted.
+// A file that is not there is a new session. A session that cannot be used is said to be so, kept as FILE.old and begun
+// anew: it costs the time to compute the prompt. A file that is no session is refused. `c` gets the messages, and
+// `draws` goes on; NULL: they are not wanted, and then a chat of several turns is refused, as it would be replaced.
 int saved_session_load(session *s, conversation *c, chat_draws *draws, const char *path);
 int saved_session_store(const session *s, const conversation *c, chat_draws draws, const char *path);
 

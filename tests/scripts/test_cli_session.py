@@ -44,15 +44,24 @@ class Session(SessionCase):
             for word in words:
                 self.assertIn(word, lines[0])
             return out
-        for content, word in ((good[:len(good) // 2], "in the middle"), (b"", "no session"), (b"x" * 5000, "no session"),
-                              (good[:-9] + bytes([good[-9] ^ 1]) + good[-8:], "checksum")):
+        bad = [(good[:len(good) // 2], "in the middle"), (b"", "no session"),
+               (good[:-9] + bytes([good[-9] ^ 1]) + good[-8:], "checksum")]
+        for content, word in bad:
             self.assertEqual(goes_on(content, word)["ids"], want["ids"])
         goes_on(good, "another model", path=OTHER)
         self.assertEqual(self.ok_json(self.run_once("--session", self.path, path=OTHER))["timings"]["prompt_n"], 1)
+        kept = {p.name: p.read_bytes() for p in self.folder.iterdir() if p != self.path}
+        self.assertEqual(kept, {"session.old": bad[0][0], "session.old2": bad[2][0], "session.old3": good})
+
+    def test_what_is_no_session_is_not_replaced(self):
+        for content in b"x" * 5000, b"slu", MODEL.read_bytes():
+            self.path.write_bytes(content)
+            self.refused_at_the_end(self.run_once("--session", self.path), "name another file")
+            self.assertEqual(self.path.read_bytes(), content)
+        self.refused_at_the_end(self.run_once("--session", self.folder), "folder")
 
     def test_what_cannot_be_written_is_said(self):
         self.refused_at_the_end(self.run_once("--session", self.folder / "no folder" / "s"), "cannot create")
-        self.refused_at_the_end(self.run_once("--session", self.folder), "folder")
 
     def refused_at_the_end(self, done, word):
         self.assertEqual(done.returncode, 1)
@@ -92,6 +101,9 @@ class Talk(SessionCase):
         messages = json.loads(kept.read_text())["messages"]
         self.assertEqual([m["role"] for m in messages], ["user", "assistant"] * 2)
         self.assertEqual(messages[2]["content"], "no")
+        done = self.run_once("--session", self.path)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("a chat of 2 turns", done.stderr.decode())
 
 
 if __name__ == "__main__":
