@@ -11,7 +11,7 @@ static sl_engine_blocks blocks_of(const sl_engine *e, int32_t seq) {
     sl_kv_extent x = sl_kv_extent_of(&e->kv, seq);
     sl_engine_blocks b = {.ids = sl_kv_tokens(&e->kv, seq),
                           .n_pos = (uint32_t)x.n,
-                          .n_ctx = x.n > e->kv.shape.n_ctx ? (uint32_t)e->kv.shape.n_ctx : 0,
+                          .n_ctx = x.n_gone || x.n > e->kv.shape.n_ctx ? (uint32_t)e->kv.shape.n_ctx : 0,
                           .n_gone = (uint32_t)x.n_gone,
                           .gone_hash = x.gone_hash};
     for (int32_t c = 0; c < SL_KV_N_CLASS && e->kv.cls[c].n_blk; c++) {
@@ -26,7 +26,7 @@ static sl_status save(const sl_engine *e, int32_t seq, const char *path, const s
                       size_t n_bytes) {
     sl_engine_blocks blocks = blocks_of(e, seq);
     sl_atomic_file file;
-    SL_TRY(sl_atomic_file_open(&file, path));
+    SL_TRY(sl_atomic_file_open(&file, path, true));
     sl_status status = sl_engine_blocks_write(e, file.file, form, &blocks, app, n_bytes);
     if (status == SL_OK) status = sl_atomic_file_commit(&file);
     sl_atomic_file_cancel(&file);

@@ -62,7 +62,7 @@ static sl_status write_block(const sl_engine *e, const char *path, const sl_engi
     sl_atomic_file file;
     SL_TRY(sl_engine_form_fill(&head, &s->form, blocks, 0));
     SL_TRY(sl_prefix_folder_make_room(&s->folder, head.file_bytes, since_ns));
-    SL_TRY(sl_atomic_file_open(&file, path));
+    SL_TRY(sl_atomic_file_open(&file, path, true));
     sl_status status = sl_engine_blocks_write(e, file.file, &s->form, blocks, NULL, 0);
     if (status == SL_OK) status = sl_atomic_file_publish(&file);
     sl_atomic_file_cancel(&file);

@@ -72,7 +72,7 @@ static sl_status check_front(const sl_session_head *h, size_t n_bytes) {
 // What was let go lies between the first block and the last, and no row sees it any more.
 static bool good_gone(const sl_session_head *h) {
     if (h->n_ctx == 0) return h->n_gone == 0 && h->gone_hash == 0;
-    return h->first == 0 && h->n_pos > h->n_ctx && h->n_gone <= (h->n_pos - h->n_ctx) / h->blk_len + 1 &&
+    return h->first == 0 && h->n_pos >= h->n_ctx && h->n_gone <= (h->n_pos - h->n_ctx) / h->blk_len + 1 &&
            (h->n_gone == 0 || h->n_gone < (h->n_pos - 1) / h->blk_len);
 }
 

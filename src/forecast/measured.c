@@ -25,7 +25,7 @@ static json_t *read_file(const char *path) {
 
 static void write_file(const char *path, const json_t *all) {
     sl_atomic_file file;
-    if (sl_atomic_file_open(&file, path) == SL_OK) {
+    if (sl_atomic_file_open(&file, path, false) == SL_OK) {
         if (json_dumpf(all, file.file, JSON_INDENT(1) | JSON_SORT_KEYS | JSON_REAL_PRECISION(6)) == 0)
             (void)sl_atomic_file_commit(&file);
         sl_atomic_file_cancel(&file);

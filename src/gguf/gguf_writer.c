@@ -261,7 +261,7 @@ sl_status sl_gguf_writer_write(sl_gguf_writer *writer, const char *path, sl_gguf
     for (size_t i = 0; i < writer->n_tensors; i++)
         if (!sl_size_add(&n_total, n_total, writer->tensors[i].n_bytes) || n_total > INT64_MAX / 2)
             return SL_FAIL(SL_BAD_ARG, "the tensors are larger than any file");
-    SL_TRY(sl_atomic_file_open(&file, path));
+    SL_TRY(sl_atomic_file_open(&file, path, false));
     put_header(writer, file.file, alignment);
     sl_status status = put_data(writer, file.file, alignment, fill, user);
     if (status == SL_OK) return sl_atomic_file_commit(&file);

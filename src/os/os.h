@@ -41,7 +41,8 @@ typedef struct sl_atomic_file {
     FILE *file; // owned; write to it
     char path[4096], temp_path[4096];
 } sl_atomic_file;
-sl_status sl_atomic_file_open(sl_atomic_file *out, const char *path);
+// is_private: nobody but the user may read it, as it holds what was said.
+sl_status sl_atomic_file_open(sl_atomic_file *out, const char *path, bool is_private);
 sl_status sl_atomic_file_commit(sl_atomic_file *file);
 // The same, not waiting for the disk: for files that carry checksums and can be lost. After a power cut the new file
 // may be damaged.

@@ -102,7 +102,7 @@ static sl_status choose_target(sl_atomic_file *file, const char *path, mode_t *m
     return SL_OK;
 }
 
-sl_status sl_atomic_file_open(sl_atomic_file *out, const char *path) {
+sl_status sl_atomic_file_open(sl_atomic_file *out, const char *path, bool is_private) {
     out->file = NULL;
     out->path[0] = out->temp_path[0] = 0;
     mode_t mode;
@@ -110,7 +110,7 @@ sl_status sl_atomic_file_open(sl_atomic_file *out, const char *path) {
     int fd = -1;
     for (unsigned i = 0; i < 1000 && fd < 0; i++) {
         snprintf(out->temp_path, sizeof out->temp_path, "%.4060s.tmp-%ld-%u", out->path, (long)getpid(), i);
-        fd = open(out->temp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        fd = open(out->temp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, is_private ? 0600 : 0666);
         if (fd < 0 && errno != EEXIST) break;
     }
     if (fd < 0) return SL_FAIL(SL_IO, "cannot create %s: %s", out->temp_path, strerror(errno));

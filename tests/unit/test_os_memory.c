@@ -17,7 +17,7 @@ static const char *scratch_file(const char *name) {
 
 static void write_text(const char *path, const char *text) {
     sl_atomic_file file;
-    REQUIRE_OK(sl_atomic_file_open(&file, path), sl_error_text());
+    REQUIRE_OK(sl_atomic_file_open(&file, path, false), sl_error_text());
     fputs(text, file.file);
     REQUIRE_OK(sl_atomic_file_commit(&file), sl_error_text());
     sl_atomic_file_cancel(&file); // nothing happens
@@ -38,13 +38,22 @@ TEST(an_atomic_file_appears_whole_or_not_at_all) {
     write_text(path, "one"), check_text(path, "one");
     write_text(path, "two"), check_text(path, "two");
     sl_atomic_file file;
-    REQUIRE_OK(sl_atomic_file_open(&file, path), sl_error_text());
+    REQUIRE_OK(sl_atomic_file_open(&file, path, false), sl_error_text());
     fputs("three", file.file);
     check_text(path, "two");
     sl_atomic_file_cancel(&file);
     check_text(path, "two");
     CHECK(access(file.temp_path, F_OK) != 0);
     write_text(path, ""), check_text(path, "");
+}
+
+TEST(a_private_file_is_its_users_alone) {
+    const char *path = scratch_file("private");
+    sl_atomic_file file;
+    REQUIRE_OK(sl_atomic_file_open(&file, path, true), sl_error_text());
+    REQUIRE_OK(sl_atomic_file_commit(&file), sl_error_text());
+    struct stat st;
+    CHECK(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600);
 }
 
 TEST(an_atomic_file_keeps_mode_and_link_and_spares_devices) {
@@ -58,14 +67,14 @@ TEST(an_atomic_file_keeps_mode_and_link_and_spares_devices) {
     CHECK(stat(path, &st) == 0 && (st.st_mode & 0777) == 0640);
     check_text(path, "two");
     sl_atomic_file file;
-    CHECK_INT(sl_atomic_file_open(&file, "/dev/null"), SL_IO); // rename() would replace the device
-    CHECK_INT(sl_atomic_file_open(&file, test_scratch_dir()), SL_IO);
+    CHECK_INT(sl_atomic_file_open(&file, "/dev/null", false), SL_IO); // rename() would replace the device
+    CHECK_INT(sl_atomic_file_open(&file, test_scratch_dir(), false), SL_IO);
 }
 
 TEST(a_full_disk_is_reported) {
     if (access("/dev/full", W_OK) != 0) test_skip("no /dev/full");
     sl_atomic_file file;
-    REQUIRE_OK(sl_atomic_file_open(&file, scratch_file("full")), sl_error_text());
+    REQUIRE_OK(sl_atomic_file_open(&file, scratch_file("full"), false), sl_error_text());
     REQUIRE(freopen("/dev/full", "wb", file.file));
     fputs("text", file.file);
     CHECK_INT(sl_atomic_file_commit(&file), SL_IO);

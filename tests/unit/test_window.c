@@ -66,6 +66,22 @@ TEST(sessions_go_on) {
     check_sessions("qwen3", &sl_backend_ref, SL_TYPE_Q8_0);
 }
 
+TEST(a_session_that_went_back_to_as_much_as_its_window_goes_on) {
+    sl_model *m = open_model("qwen3");
+    sl_engine_options o = window_options(&sl_backend_cpu, SL_TYPE_F16);
+    sl_engine *a = open_engine(m, &o), *b = open_engine(m, &o);
+    int32_t ids[N_LONG], n = 0;
+    random_ids(ids, N_LONG);
+    while (sl_engine_seq_gone(a, 0) == 0) prefill(a, 0, ids + n++, 1);
+    REQUIRE_OK(sl_engine_seq_truncate(a, 0, N_CTX), sl_error_text());
+    REQUIRE_OK(sl_engine_session_save(a, 0, file_path("back"), NULL, 0), sl_error_text());
+    REQUIRE_OK(load(b, file_path("back")), sl_error_text());
+    go_on_alike(a, 0, b, 0);
+    sl_engine_destroy(b);
+    sl_engine_destroy(a);
+    sl_model_close(m);
+}
+
 TEST(sessions_go_on_in_a_window_of_their_size_only) {
     sl_model *m = open_model("qwen3");
     sl_engine_options o = window_options(&sl_backend_cpu, SL_TYPE_F16);
