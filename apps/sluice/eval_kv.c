@@ -153,7 +153,9 @@ double kv_bits(const kv_table *t, size_t i) {
 double kv_ppl(const kv_type *type) { return exp(window_sum_mean(&type->nll)); }
 double kv_loss(const kv_type *type) { return expm1(window_sum_mean(&type->more)); }
 double kv_loss_error(const kv_type *type) { return (1 + kv_loss(type)) * window_sum_error(&type->more); }
-bool kv_is_safe(const kv_type *type) { return kv_loss(type) + 2 * kv_loss_error(type) < KV_BOUND; }
+bool kv_is_safe(const kv_type *type) {
+    return type->more.n >= KV_SCORED_MIN && kv_loss(type) + 2 * kv_loss_error(type) < KV_BOUND;
+}
 
 size_t kv_recommended(const kv_table *t) {
     size_t best = 0;
@@ -208,8 +210,8 @@ int eval_kv(int argc, char **argv) {
     int result = options_parse(&line, argc, argv, operands);
     if (result == OPTIONS_GO_ON) result = parse_types(&t, options.types ? options.types : "q8_0,q5_0,q8_0/q4_0,q4_0");
     if (result != OPTIONS_GO_ON) return result;
-    if (engine.n_ctx && engine.n_ctx < WINDOW_MIN)
-        return app_usage("--ctx must be at least %d: a window that can be halved", WINDOW_MIN);
+    if (engine.n_ctx && engine.n_ctx < KV_WINDOW_MIN)
+        return app_usage("--ctx must be at least %d: the cache has codes from the 33rd position on", KV_WINDOW_MIN);
     if (engine.kv || engine.kv_k || engine.kv_v)
         return app_usage("eval kv measures many types: --types in place of --kv, --kv-k and --kv-v");
     t.model_path = operands[0], t.text_path = operands[1];

@@ -9,6 +9,8 @@
 
 enum { KV_MAX = 12, KV_NAME = 24 };
 #define KV_BOUND 0.015 // of the perplexity: what costs more is never recommended
+// Half of a window is scored, and must see whole blocks of 32 as codes; of fewer predictions the error is not known.
+enum { KV_WINDOW_MIN = 64, KV_SCORED_MIN = 64 };
 
 typedef struct kv_type {
     char name[2 * KV_NAME], k[KV_NAME], v[KV_NAME]; // "q8_0/q4_0", "q8_0", "q4_0"
