@@ -28,6 +28,6 @@ static __device__ __forceinline__ bool tile_goes_together(const sl_cuda_task &t,
                              own.each == same.each && 2 * n > rows);
 }
 
-cudaError_t sl_cuda_attend_wide(const sl_cuda_task *t, cudaStream_t stream);
+extern "C" cudaError_t sl_cuda_attend_wide(const sl_cuda_task *t, cudaStream_t stream);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "backend/cuda/kernels/kernels.h"
 
-bool sl_cuda_matmul_wide_takes(const sl_cuda_product *product);
+extern "C" bool sl_cuda_matmul_wide_takes(const sl_cuda_product *product);
 // n_k: of the chains that a row's sum is made of, as a step of few rows has them
-cudaError_t sl_cuda_matmul_wide(const sl_cuda_product *product, uint32_t n_k, cudaStream_t stream);
+extern "C" cudaError_t sl_cuda_matmul_wide(const sl_cuda_product *product, uint32_t n_k, cudaStream_t stream);
 
 #endif
