@@ -11,7 +11,7 @@
 
 static json_int_t turns_of(const json_t *root) { return json_integer_value(json_object_get(root, "turn")); }
 
-// A seed that was asked for now is not replaced.
+// A seed from the command line is not replaced.
 static void take_draws(chat_draws *draws, const json_t *root) {
     json_int_t seed = json_integer_value(json_object_get(root, "seed")), n_turn = turns_of(root);
     if (n_turn > 0 && n_turn < INT32_MAX && seed >= 0) { // before there were any, files had none
