@@ -164,6 +164,11 @@ class Types(Case):
         self.assertLess(f32["kl_mean"], q8["kl_mean"])
         self.assertLess(q8["kl_mean"], mixed["kl_mean"])
 
+    def test_a_type_is_not_recommended_on_too_few_predictions(self):
+        few, more = (self.ok_json(self.kv("--types", "f32,q8_0", "--json", "--windows", n)) for n in ("2", "3"))
+        self.assertEqual((few["scored"], few["recommended"], more["recommended"]), (62, "f16", "q8_0"))
+        self.assertEqual([t["safe"] for t in few["types"][1:]], [False, False])
+
     def test_perplexity_is_that_of_eval_ppl(self):
         out = self.ok_json(self.kv("--types", "f32", "--json", "--windows", "0"))
         for t in out["types"]:
@@ -204,6 +209,7 @@ class Types(Case):
         self.refused(self.kv("--types", ",".join(f"t{i}" for i in range(40))), "more than", status=2)
         self.refused(self.kv("--types", "q9_9"), "q9_9")
         self.refused(self.kv("--kv", "f32"), "--types", status=2)
+        self.refused(self.kv("--ctx", "63"), "from the 33rd position on", status=2)
         self.refused(sluice("eval", "kv", WIDE, put(self.folder / "short.txt", "a b")), "less than one window")
 
 
